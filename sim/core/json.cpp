@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/json.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/core/files.hpp"
+#include "sim/core/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace dipsim {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kLongestEcho = 60;
+
+/// What the user wrote, cut to one short line.
+std::string echo(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > kLongestEcho) {
+    text = text.substr(0, kLongestEcho) + "…";
+  }
+  return text;
+}
+
+/// RFC 6901 escaping of one pointer step.
+std::string step(std::string_view key) {
+  std::string out = "/";
+  for (const char c : key) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t newline = before.rfind('\n');
+  const std::size_t column =
+      newline == std::string_view::npos ? before.size() + 1 : before.size() - newline;
+  return fmt::format("line {}, column {}", line, column);
+}
+
+/// nlohmann's message without its "[json.exception…]" head and its own position.
+std::string reason(std::string message) {
+  for (const std::string_view mark : {"syntax error", "number overflow"}) {
+    const std::size_t at = message.find(mark);
+    if (at != std::string::npos) {
+      message = message.substr(at);
+      break;
+    }
+  }
+  const std::size_t detail = message.find(" - ");
+  if (message.starts_with("syntax error") && detail != std::string::npos) {
+    message = "syntax error: " + message.substr(detail + 3);
+  }
+  return message;
+}
+
+/// Thrown inside the parser callback, which has no position of its own.
+struct Rejected {
+  std::string message;
+};
+
+std::unique_ptr<json> parse(std::string_view text, const std::string& file) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    fail_input(file, "empty; a JSON document is needed");
+  }
+  std::vector<std::set<std::string>> keys;
+  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kMaxDepth) {
+      throw Rejected{fmt::format("nested deeper than {} levels", kMaxDepth)};
+    }
+    if (event == json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second) {
+        throw Rejected{fmt::format("duplicate key \"{}\"", key.substr(0, kLongestEcho))};
+      }
+    }
+    return true;
+  };
+  try {
+    return std::make_unique<json>(json::parse(text.begin(), text.end(), check));
+  } catch (const json::parse_error& error) {
+    fail_input(fmt::format("{}: {}", file, line_and_column(text, error.byte)),
+               reason(error.what()));
+  } catch (const json::exception& error) {
+    fail_input(file, reason(error.what()));
+  } catch (const Rejected& rejected) {
+    fail_input(file, rejected.message);
+  }
+}
+
+}  // namespace
+
+std::string JsonValue::where() const { return *file_ + ": " + (pointer_.empty() ? "/" : pointer_); }
+
+void JsonValue::fail(std::string message) const { fail_input(where(), std::move(message)); }
+
+std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
+  const auto refuse = [&] {
+    const std::string range = high == std::numeric_limits<std::int64_t>::max()
+                                  ? fmt::format("of at least {}", low)
+                                  : fmt::format("from {} to {}", low, high);
+    fail(fmt::format("{} is not a whole number {}", echo(*value_), range));
+  };
+  if (!value_->is_number_integer()) {
+    refuse();
+  }
+  if (value_->is_number_unsigned() &&
+      value_->get<std::uint64_t>() >
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    refuse();
+  }
+  const auto number = value_->get<std::int64_t>();
+  if (number < low || number > high) {
+    refuse();
+  }
+  return number;
+}
+
+double JsonValue::number(double low, double high) const {
+  const double number = value_->is_number() ? value_->get<double>() : std::nan("");
+  if (!std::isfinite(number) || number < low || number > high) {
+    const std::string range = high == std::numeric_limits<double>::max()
+                                  ? fmt::format("of at least {}", low)
+                                  : fmt::format("from {} to {}", low, high);
+    fail(fmt::format("{} is not a number {}", echo(*value_), range));
+  }
+  return number;
+}
+
+bool JsonValue::boolean() const {
+  if (!value_->is_boolean()) {
+    fail(fmt::format("{} is not true or false", echo(*value_)));
+  }
+  return value_->get<bool>();
+}
+
+std::string JsonValue::text() const {
+  if (!value_->is_string()) {
+    fail(fmt::format("{} is not a text in quotes", echo(*value_)));
+  }
+  return value_->get<std::string>();
+}
+
+std::size_t JsonValue::one_of(std::span<const std::string_view> names,
+                              std::string_view what) const {
+  const std::string word = text();
+  const auto found = std::find(names.begin(), names.end(), word);
+  if (found == names.end()) {
+    fail(unknown_name(what, word, names));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::vector<JsonValue> JsonValue::items() const {
+  if (!value_->is_array()) {
+    fail(fmt::format("{} is not a list [ … ]", echo(*value_)));
+  }
+  std::vector<JsonValue> out;
+  out.reserve(value_->size());
+  for (std::size_t i = 0; i < value_->size(); ++i) {
+    out.emplace_back((*value_)[i], file_, fmt::format("{}/{}", pointer_, i));
+  }
+  return out;
+}
+
+JsonObject JsonValue::object() const {
+  if (!value_->is_object()) {
+    fail(fmt::format("{} is not an object {{ … }}", echo(*value_)));
+  }
+  return JsonObject(*this);
+}
+
+bool JsonValue::is_object() const { return value_->is_object(); }
+
+bool JsonValue::is_array() const { return value_->is_array(); }
+
+bool JsonValue::is_text() const { return value_->is_string(); }
+
+bool JsonValue::is_number() const { return value_->is_number(); }
+
+std::optional<JsonValue> JsonObject::find(std::string_view key) {
+  asked_.emplace_back(key);
+  const auto found = self_.raw().find(std::string(key));
+  if (found == self_.raw().end()) {
+    return std::nullopt;
+  }
+  return self_.child(*found, step(key));
+}
+
+JsonValue JsonObject::at(std::string_view key) {
+  std::optional<JsonValue> found = find(key);
+  if (!found) {
+    self_.fail(fmt::format("key \"{}\" is missing", key));
+  }
+  return *std::move(found);
+}
+
+void JsonObject::ignore(std::string_view key) { asked_.emplace_back(key); }
+
+std::vector<std::string> JsonObject::keys() {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : self_.raw().items()) {
+    out.push_back(key);
+  }
+  asked_.insert(asked_.end(), out.begin(), out.end());
+  return out;
+}
+
+void JsonObject::finish() const {
+  for (const auto& [key, value] : self_.raw().items()) {
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
+      const std::vector<std::string_view> known(asked_.begin(), asked_.end());
+      self_.child(value, step(key)).fail(unknown_name("key", key, known));
+    }
+  }
+}
+
+JsonDocument::JsonDocument(std::string_view text, std::string file)
+    : value_(parse(text, file)), file_(std::make_unique<std::string>(std::move(file))) {}
+
+JsonDocument::~JsonDocument() = default;
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+
+JsonDocument JsonDocument::from_file(const std::filesystem::path& path) {
+  return {read_file(path), path.string()};
+}
+
+JsonValue JsonDocument::root() const { return {*value_, file_.get(), ""}; }
+
+}  // namespace dipsim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dipsim {
+
+std::size_t hardware_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& body,
+                  const std::stop_token& stop) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> failed_at{count};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+
+  const auto work = [&] {
+    while (!stop.stop_requested()) {
+      const std::size_t i = next.fetch_add(1);
+      // Indices are handed out in order, so every index below the first failure is still run and
+      // the failure that is reported does not depend on the number of threads.
+      if (i >= count || i > failed_at.load()) {
+        return;
+      }
+      try {
+        body(i);
+      } catch (...) {
+        const std::lock_guard lock(failure_mutex);
+        if (i < failed_at.load()) {
+          failed_at = i;
+          failure = std::current_exception();
+        }
+      }
+    }
+  };
+
+  const std::size_t threads = std::min(count, jobs == 0 ? hardware_jobs() : jobs);
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t t = 1; t < threads; ++t) {
+      others.emplace_back(work);
+    }
+    work();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace dipsim

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dipsim {
+
+/// The candidate with the least edit distance to `word`; "" when there is no candidate.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+/// Text for an error about an unknown name: `unknown WHAT "x"; did you mean "y"? known: a, b, c`.
+std::string unknown_name(std::string_view what, std::string_view word,
+                         std::span<const std::string_view> candidates);
+
+/// Shortest text that reads back as the same number; never locale dependent.
+std::string shortest(double value);
+
+}  // namespace dipsim

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/bound.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/graph/adjacency.hpp"
+#include "sim/graph/deadlock.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace dipsim {
+
+namespace {
+
+/// Least time of a task under any allowed strategy; a transfer counts until arrival.
+Duration least_time(const TaskGraph& graph, const Task& task) {
+  if (task.op == Op::Transfer) {
+    return task.fixed + task.latency;
+  }
+  Duration nominal = task.fixed;
+  if (task.pair.valid()) {
+    Duration least = Duration::max();
+    for (const Strategy& s : graph.allowed(graph.pair(task.pair))) {
+      switch (task.op) {
+        case Op::F:
+          least = std::min(least, s.f);
+          break;
+        case Op::I:
+          least = std::min(least, s.i);
+          break;
+        case Op::W:
+          least = std::min(least, s.w);
+          break;
+        case Op::B:
+          least = std::min(least, s.b);
+          break;
+        default:
+          least = std::min(least, s.copy);
+          break;
+      }
+    }
+    nominal += least;
+  }
+  return at_speed(nominal, graph.rank(task.rank).speed);
+}
+
+std::vector<Duration> least_times(const TaskGraph& graph) {
+  std::vector<Duration> times;
+  times.reserve(graph.tasks.size());
+  for (const Task& task : graph.tasks) {
+    times.push_back(least_time(graph, task));
+  }
+  // A pass that may overlap with another never takes longer than the two together.
+  for (const Overlap& overlap : graph.overlaps) {
+    times[overlap.f.row()] = std::min(times[overlap.f.row()], overlap.together);
+    times[overlap.b.row()] = std::min(times[overlap.b.row()], overlap.together);
+  }
+  return times;
+}
+
+std::vector<TaskId> topological_order(const TaskGraph& graph, const Successors& successors) {
+  const std::span<const std::int32_t> counts = successors.predecessor_counts();
+  std::vector<std::int32_t> left(counts.begin(), counts.end());
+  std::vector<TaskId> order;
+  order.reserve(graph.tasks.size());
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    if (left[i] == 0) {
+      order.emplace_back(i);
+    }
+  }
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    for (const TaskId next : successors.of(order[at])) {
+      if (--left[next.row()] == 0) {
+        order.push_back(next);
+      }
+    }
+  }
+  if (order.size() < graph.tasks.size()) {
+    std::vector<WaitEdge> waits;
+    for (const Edge& edge : graph.edges) {
+      waits.push_back({edge.to, edge.from, "needs its result"});
+    }
+    fail_deadlock(graph, waits);
+  }
+  return order;
+}
+
+/// Longest paths before and after every task.
+struct Paths {
+  std::vector<Duration> head;                 ///< least time before the task can start
+  std::vector<std::optional<Duration>> tail;  ///< least time after its end to the last pass;
+                                              ///< none: no pass at or after it
+};
+
+Paths longest_paths(const TaskGraph& graph, std::span<const Duration> times) {
+  const Successors successors(graph);
+  const std::vector<TaskId> order = topological_order(graph, successors);
+  Paths paths{std::vector<Duration>(graph.tasks.size(), Duration{0}),
+              std::vector<std::optional<Duration>>(graph.tasks.size())};
+  for (const TaskId task : order) {
+    const Duration end = paths.head[task.row()] + times[task.row()];
+    for (const TaskId next : successors.of(task)) {
+      paths.head[next.row()] = std::max(paths.head[next.row()], end);
+    }
+  }
+  for (std::size_t at = order.size(); at-- > 0;) {
+    const TaskId task = order[at];
+    std::optional<Duration>& tail = paths.tail[task.row()];
+    if (is_pass(graph.task(task).op)) {
+      tail = Duration{0};
+    }
+    for (const TaskId next : successors.of(task)) {
+      if (paths.tail[next.row()]) {
+        const Duration through = times[next.row()] + *paths.tail[next.row()];
+        tail = std::max(tail.value_or(Duration{0}), through);
+      }
+    }
+  }
+  return paths;
+}
+
+struct CellLoad {
+  Duration head = Duration::max();
+  Duration load{0};
+  Duration tail = Duration::max();
+};
+
+/// What overlapping may save at most: each forward overlaps once.
+std::vector<Duration> overlap_savings(const TaskGraph& graph) {
+  std::vector<Duration> saving(graph.tasks.size(), Duration{0});
+  for (const Overlap& overlap : graph.overlaps) {
+    const Duration apart =
+        least_time(graph, graph.task(overlap.f)) + least_time(graph, graph.task(overlap.b));
+    Duration& saved = saving[overlap.f.row()];
+    saved = std::max(saved, apart - overlap.together);
+  }
+  return saving;
+}
+
+}  // namespace
+
+LowerBound lower_bound(const TaskGraph& graph) {
+  const std::vector<Duration> times = least_times(graph);
+  const Paths paths = longest_paths(graph, times);
+  const std::vector<Duration> saving = overlap_savings(graph);
+
+  LowerBound bound;
+  std::vector<CellLoad> cells(graph.placement.cells.size());
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (!is_pass(task.op)) {
+      continue;
+    }
+    const Duration tail = paths.tail[i].value_or(Duration{0});
+    bound.critical_path = std::max(bound.critical_path, paths.head[i] + times[i] + tail);
+    const Duration own = least_time(graph, task) - saving[i];
+    for (const CellId cell : graph.rank(task.rank).cells) {
+      CellLoad& load = cells[cell.row()];
+      load.head = std::min(load.head, paths.head[i]);
+      load.load += own;
+      load.tail = std::min(load.tail, tail);
+    }
+  }
+  bound.makespan = bound.critical_path;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (cells[c].head == Duration::max()) {
+      continue;
+    }
+    const Duration through = cells[c].head + cells[c].load + cells[c].tail;
+    if (!bound.cell.valid() || through > bound.makespan) {
+      bound.cell = CellId(c);
+    }
+    bound.makespan = std::max(bound.makespan, through);
+  }
+  return bound;
+}
+
+}  // namespace dipsim

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/order_evaluator.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/graph/adjacency.hpp"
+#include "sim/graph/deadlock.hpp"
+#include "sim/graph/memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace dipsim {
+
+namespace {
+
+/// What happens when a pass has ended: its result reaches one further task, over a link or not.
+struct Output {
+  TaskId target;
+  TaskId transfer;                 ///< none: same rank
+  std::int32_t link = -1;          ///< queue of the transfer
+  bool first_of_transfer = false;  ///< later targets of one transfer share its arrival
+};
+
+/// Tasks after the last pass, by the time at which they are ready.
+struct Ready {
+  Time at;
+  TaskId task;
+
+  friend bool operator>(const Ready& a, const Ready& b) {
+    return std::pair(a.at, a.task) > std::pair(b.at, b.task);
+  }
+};
+
+}  // namespace
+
+struct OrderEvaluator::State {
+  /// Queue of every ordered pair of ranks that exchanges something.
+  using LinkIds = std::map<std::pair<RankId, RankId>, std::int32_t>;
+
+  explicit State(const TaskGraph& task_graph);
+
+  void add_outputs(TaskId from, const Successors& successors, LinkIds& link_ids);
+  void reset();
+  void run_passes(const Schedule& schedule);
+  void run_slot(const Schedule& schedule, const Slot& slot);
+  bool slot_ready(const Schedule& schedule, const Slot& slot) const;
+  void deliver(TaskId from);
+  void arrive(TaskId target, Time at);
+  void run_epilogue(const Schedule& schedule);
+  [[noreturn]] void fail(const Schedule& schedule) const;
+
+  const TaskGraph& graph;
+  std::vector<std::uint32_t> output_offsets;
+  std::vector<Output> outputs;
+  std::vector<std::int32_t> predecessor_counts;
+  std::vector<CellId> only_cell;  ///< per rank: its cell, where it has just one
+  std::map<std::pair<TaskId, TaskId>, Duration> together;
+  std::size_t links = 0;
+  std::size_t passes = 0;
+
+  std::vector<Span> spans;
+  std::vector<std::int32_t> waits_for;
+  std::vector<Time> ready_at;
+  std::vector<Time> cell_free;
+  std::vector<std::uint32_t> head;  ///< per cell: slots done
+  std::vector<Time> link_free;
+  std::vector<CellId> woken;
+  std::size_t done = 0;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> epilogue;
+};
+
+OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
+  const Successors successors(graph);
+  const auto counts = successors.predecessor_counts();
+  predecessor_counts.assign(counts.begin(), counts.end());
+  output_offsets.reserve(graph.tasks.size() + 1);
+  outputs.reserve(graph.edges.size());
+  LinkIds link_ids;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    output_offsets.push_back(static_cast<std::uint32_t>(outputs.size()));
+    const Task& task = graph.tasks[i];
+    passes += is_pass(task.op) ? 1U : 0U;
+    // The outputs of a transfer stand with the pass that it follows.
+    if (task.op != Op::Transfer) {
+      add_outputs(TaskId(i), successors, link_ids);
+    }
+  }
+  output_offsets.push_back(static_cast<std::uint32_t>(outputs.size()));
+  links = link_ids.size();
+  for (const Rank& rank : graph.placement.ranks) {
+    only_cell.push_back(rank.cells.size() == 1 ? rank.cells.front() : CellId{});
+  }
+  for (const Overlap& overlap : graph.overlaps) {
+    together[{overlap.f, overlap.b}] = overlap.together;
+  }
+}
+
+void OrderEvaluator::State::add_outputs(TaskId from, const Successors& successors,
+                                        LinkIds& link_ids) {
+  for (const TaskId next : successors.of(from)) {
+    const Task& follower = graph.task(next);
+    if (!is_pass(graph.task(from).op) && (is_pass(follower.op) || follower.op == Op::Transfer)) {
+      fail_input("order evaluator",
+                 describe(graph, from) + " comes before a pass; use the engine for such graphs");
+    }
+    if (follower.op != Op::Transfer) {
+      outputs.push_back({.target = next, .transfer = {}});
+      continue;
+    }
+    const auto fresh = static_cast<std::int32_t>(link_ids.size());
+    const std::int32_t link =
+        link_ids.try_emplace({follower.rank, follower.peer}, fresh).first->second;
+    bool first = true;
+    for (const TaskId target : successors.of(next)) {
+      outputs.push_back(
+          {.target = target, .transfer = next, .link = link, .first_of_transfer = first});
+      first = false;
+    }
+  }
+}
+
+void OrderEvaluator::State::reset() {
+  spans.assign(graph.tasks.size(), Span{});
+  waits_for.assign(predecessor_counts.begin(), predecessor_counts.end());
+  ready_at.assign(graph.tasks.size(), kStart);
+  cell_free.assign(graph.placement.cells.size(), kStart);
+  head.assign(graph.placement.cells.size(), 0);
+  link_free.assign(links, kStart);
+  woken.clear();
+  done = 0;
+}
+
+/// A slot can run when its inputs are there and it is at the head of each of its cells.
+bool OrderEvaluator::State::slot_ready(const Schedule& schedule, const Slot& slot) const {
+  if (waits_for[slot.task.row()] != 0 ||
+      (slot.together.valid() && waits_for[slot.together.row()] != 0)) {
+    return false;
+  }
+  const RankId rank = graph.task(slot.task).rank;
+  if (only_cell[rank.row()].valid()) {
+    return true;
+  }
+  return std::ranges::all_of(graph.rank(rank).cells, [&](CellId cell) {
+    const auto order = schedule.compute[cell.row()];
+    return head[cell.row()] < order.size() && order[head[cell.row()]].task == slot.task;
+  });
+}
+
+void OrderEvaluator::State::arrive(TaskId target, Time at) {
+  Time& ready = ready_at[target.row()];
+  ready = std::max(ready, at);
+  if (--waits_for[target.row()] == 0) {
+    const Task& task = graph.task(target);
+    if (is_pass(task.op)) {
+      const CellId cell = only_cell[task.rank.row()];
+      woken.push_back(cell.valid() ? cell : graph.rank(task.rank).cells.front());
+    } else {
+      epilogue.push({ready, target});
+    }
+  }
+}
+
+void OrderEvaluator::State::deliver(TaskId from) {
+  const Time end = spans[from.row()].end;
+  Time arrival = end;
+  for (std::uint32_t o = output_offsets[from.row()]; o < output_offsets[from.row() + 1]; ++o) {
+    const Output& output = outputs[o];
+    if (!output.transfer.valid()) {
+      arrive(output.target, end);
+      continue;
+    }
+    if (output.first_of_transfer) {
+      const Task& transfer = graph.task(output.transfer);
+      Time& free = link_free[static_cast<std::size_t>(output.link)];
+      const Time start = std::max(end, free);
+      free = start + transfer.fixed;
+      arrival = free + transfer.latency;
+      spans[output.transfer.row()] = {start, arrival};
+    }
+    arrive(output.target, arrival);
+  }
+}
+
+void OrderEvaluator::State::run_slot(const Schedule& schedule, const Slot& slot) {
+  const Task& task = graph.task(slot.task);
+  Time start = ready_at[slot.task.row()];
+  Duration length{0};
+  if (slot.together.valid()) {
+    start = std::max(start, ready_at[slot.together.row()]);
+    const auto known = together.find({slot.task, slot.together});
+    if (known == together.end()) {
+      fail_input("schedule", describe(graph, slot.task) + " and " + describe(graph, slot.together) +
+                                 " can't overlap");
+    }
+    length = at_speed(known->second, graph.rank(task.rank).speed);
+  } else {
+    length = duration_of(graph, slot.task, schedule.chosen);
+  }
+  const std::vector<CellId>& cells = graph.rank(task.rank).cells;
+  for (const CellId cell : cells) {
+    start = std::max(start, cell_free[cell.row()]);
+  }
+  const Span span{start, start + length};
+  for (const CellId cell : cells) {
+    cell_free[cell.row()] = span.end;
+    ++head[cell.row()];
+    if (!only_cell[task.rank.row()].valid()) {
+      woken.push_back(cell);
+    }
+  }
+  spans[slot.task.row()] = span;
+  ++done;
+  deliver(slot.task);
+  if (slot.together.valid()) {
+    spans[slot.together.row()] = span;
+    ++done;
+    deliver(slot.together);
+  }
+}
+
+/// Runs each cell as far as its inputs allow, and goes on with the cells that this woke. Any order
+/// of the cells gives the same times: a cell's passes and the transfers behind them are in the
+/// order of the cell.
+void OrderEvaluator::State::run_passes(const Schedule& schedule) {
+  for (std::size_t cell = schedule.compute.size(); cell-- > 0;) {
+    woken.emplace_back(cell);
+  }
+  while (!woken.empty()) {
+    const CellId cell = woken.back();
+    woken.pop_back();
+    const auto order = schedule.compute[cell.row()];
+    while (head[cell.row()] < order.size() && slot_ready(schedule, order[head[cell.row()]])) {
+      run_slot(schedule, order[head[cell.row()]]);
+    }
+  }
+}
+
+/// Collectives and optimizer steps, first come first served on the lanes of their ranks.
+void OrderEvaluator::State::run_epilogue(const Schedule& schedule) {
+  if (epilogue.empty()) {
+    return;
+  }
+  std::vector<Time> lane_free(graph.placement.ranks.size() * kLaneCount, kStart);
+  while (!epilogue.empty()) {
+    const TaskId id = epilogue.top().task;
+    const Task& task = graph.task(id);
+    Time start = epilogue.top().at;
+    epilogue.pop();
+    const std::span<const RankId> ranks = task.group.valid()
+                                              ? graph.placement.groups[task.group.row()]
+                                              : std::span<const RankId>(&task.rank, 1);
+    const auto lane = [&](RankId rank) -> Time& {
+      return lane_free[rank.row() * kLaneCount + static_cast<std::size_t>(task.lane)];
+    };
+    for (const RankId rank : ranks) {
+      start = std::max(start, lane(rank));
+    }
+    const Time end = start + duration_of(graph, id, schedule.chosen);
+    for (const RankId rank : ranks) {
+      lane(rank) = end;
+    }
+    spans[id.row()] = {start, end};
+    ++done;
+    deliver(id);
+  }
+}
+
+void OrderEvaluator::State::fail(const Schedule& schedule) const {
+  std::vector<WaitEdge> waits;
+  for (const Edge& edge : graph.edges) {
+    waits.push_back({edge.to, edge.from, "needs its result"});
+  }
+  for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+    const auto order = schedule.compute[cell];
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      waits.push_back({order[i].task, order[i - 1].task, "ordered after it on its cell"});
+    }
+  }
+  fail_deadlock(graph, waits);
+}
+
+OrderEvaluator::OrderEvaluator(const TaskGraph& graph) : state_(std::make_unique<State>(graph)) {}
+
+OrderEvaluator::~OrderEvaluator() = default;
+
+std::span<const Span> OrderEvaluator::time(const Schedule& schedule) {
+  if (!schedule.comm.empty()) {
+    fail_input("order evaluator", "the schedule fixes the order of transfers; use the engine");
+  }
+  state_->reset();
+  state_->run_passes(schedule);
+  if (state_->done < state_->passes) {
+    state_->fail(schedule);
+  }
+  state_->run_epilogue(schedule);
+  return state_->spans;
+}
+
+Timeline OrderEvaluator::evaluate(const Schedule& schedule) {
+  Timeline timeline = summarize(state_->graph, time(schedule));
+  timeline.memory = memory_curves(state_->graph, schedule, timeline.spans);
+  return timeline;
+}
+
+}  // namespace dipsim

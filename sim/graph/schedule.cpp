@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/schedule.hpp"
+
+#include "sim/core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dipsim {
+
+std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode) {
+  std::vector<StrategyId> chosen;
+  chosen.reserve(graph.pairs.size());
+  for (const Pair& pair : graph.pairs) {
+    const std::span<const Strategy> allowed = graph.allowed(pair);
+    const auto saves_as_much = [mode](const Strategy& s) { return s.mode >= mode; };
+    auto found = std::find_if(allowed.begin(), allowed.end(), saves_as_much);
+    if (found == allowed.end()) {
+      found = std::prev(allowed.end());
+    }
+    chosen.emplace_back(pair.first_strategy.row() +
+                        static_cast<std::size_t>(found - allowed.begin()));
+  }
+  return chosen;
+}
+
+namespace {
+
+void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell,
+                  std::vector<std::int32_t>& seen) {
+  const std::string where = fmt::format("schedule: cell {}", cell);
+  if (!task.valid() || task.row() >= graph.tasks.size() || !is_pass(graph.task(task).op)) {
+    fail_input(where, fmt::format("task {} is no pass of this graph", task.value));
+  }
+  const std::vector<CellId>& cells = graph.rank(graph.task(task).rank).cells;
+  if (std::find(cells.begin(), cells.end(), CellId(cell)) == cells.end()) {
+    fail_input(where, describe(graph, task) + " does not run on this cell");
+  }
+  if (++seen[task.row()] > static_cast<std::int32_t>(cells.size())) {
+    fail_input(where, describe(graph, task) + " stands twice in the order");
+  }
+}
+
+void require_choices(const TaskGraph& graph, const Schedule& schedule) {
+  if (schedule.chosen.size() != graph.pairs.size()) {
+    fail_input("schedule: /chosen",
+               fmt::format("{} choices for {} pairs", schedule.chosen.size(), graph.pairs.size()));
+  }
+  for (std::size_t i = 0; i < graph.pairs.size(); ++i) {
+    const Pair& pair = graph.pairs[i];
+    const std::int32_t offset = schedule.chosen[i].value - pair.first_strategy.value;
+    if (offset < 0 || offset >= pair.strategy_count) {
+      fail_input(fmt::format("schedule: /chosen/{}", i),
+                 fmt::format("strategy {} is not allowed; allowed: {} to {}",
+                             schedule.chosen[i].value, pair.first_strategy.value,
+                             pair.first_strategy.value + pair.strategy_count - 1));
+    }
+  }
+}
+
+}  // namespace
+
+void validate(const TaskGraph& graph, const Schedule& schedule) {
+  const std::size_t cells = graph.placement.cells.size();
+  if (schedule.compute.size() != cells) {
+    fail_input("schedule: /compute",
+               fmt::format("{} orders for {} cells", schedule.compute.size(), cells));
+  }
+  std::vector<std::int32_t> seen(graph.tasks.size(), 0);
+  for (std::size_t cell = 0; cell < cells; ++cell) {
+    for (const Slot& slot : schedule.compute[cell]) {
+      require_slot(graph, slot.task, cell, seen);
+      if (slot.together.valid()) {
+        require_slot(graph, slot.together, cell, seen);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    const Task& task = graph.tasks[i];
+    if (is_pass(task.op) &&
+        seen[i] != static_cast<std::int32_t>(graph.rank(task.rank).cells.size())) {
+      fail_input("schedule", describe(graph, TaskId(i)) + " is missing from the order");
+    }
+  }
+  require_choices(graph, schedule);
+}
+
+}  // namespace dipsim

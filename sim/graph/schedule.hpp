@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/core/ids.hpp"
+#include "sim/core/rows.hpp"
+#include "sim/graph/task_graph.hpp"
+
+#include <vector>
+
+namespace dipsim {
+
+/// One step of a cell: a pass, or two passes that run as one overlapped step.
+struct Slot {
+  TaskId task;
+  TaskId together;  ///< the backward of an Overlap whose forward is `task`; else none
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+/// For each cell the order of its passes, and the strategy of each pair. A pass of a rank with
+/// several cells stands in the order of each of them. Tasks that are no passes run as soon as
+/// their predecessors have ended, first come first served on their lane; `comm`, where it is not
+/// empty, fixes the order of the transfers that a rank sends.
+struct Schedule {
+  Rows<Slot> compute;              ///< one row per cell
+  Rows<TaskId> comm;               ///< empty, or one row per rank
+  std::vector<StrategyId> chosen;  ///< one per pair
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// For every pair its allowed strategy of this mode; where it has none, its fastest one that saves
+/// at least as much, else its most saving one.
+std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode);
+
+/// Throws Input when a pass is missing, stands twice or on the wrong cell, or a choice is not
+/// among the allowed strategies of its pair.
+void validate(const TaskGraph& graph, const Schedule& schedule);
+
+}  // namespace dipsim

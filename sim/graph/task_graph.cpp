@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/task_graph.hpp"
+
+#include "sim/core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace dipsim {
+
+std::string_view name_of(Op op) {
+  constexpr std::array<std::string_view, kOpCount> kNames = {
+      "F",          "I",      "W",       "B",        "transfer", "reshard",
+      "collective", "gather", "scatter", "copy-out", "copy-in",  "optimizer"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(RecomputeMode mode) {
+  constexpr std::array<std::string_view, 5> kNames = {"keep", "selective", "full", "offload",
+                                                      "mixed"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+Duration at_speed(Duration nominal, double speed) {
+  if (speed == 1.0) {
+    return nominal;
+  }
+  return Duration(std::llround(static_cast<double>(nominal.count()) / speed));
+}
+
+Duration duration_of(const TaskGraph& graph, TaskId id, std::span<const StrategyId> chosen) {
+  const Task& task = graph.task(id);
+  if (task.op == Op::Transfer) {
+    return task.fixed;
+  }
+  Duration nominal = task.fixed;
+  if (task.pair.valid()) {
+    const Strategy& strategy = graph.strategy(chosen[task.pair.row()]);
+    switch (task.op) {
+      case Op::F:
+        nominal += strategy.f;
+        break;
+      case Op::I:
+        nominal += strategy.i;
+        break;
+      case Op::W:
+        nominal += strategy.w;
+        break;
+      case Op::B:
+        nominal += strategy.b;
+        break;
+      case Op::CopyOut:
+      case Op::CopyIn:
+        return nominal + strategy.copy;
+      default:
+        break;
+    }
+  }
+  return at_speed(nominal, graph.rank(task.rank).speed);
+}
+
+std::vector<Bytes> static_memory(const Placement& placement) {
+  std::vector<Bytes> total;
+  total.reserve(placement.ranks.size());
+  for (const Rank& rank : placement.ranks) {
+    total.push_back(rank.reserved);
+  }
+  std::set<std::pair<RankId, int>> counted;
+  for (const Chunk& chunk : placement.chunks) {
+    if (counted.emplace(chunk.rank, chunk.weight_set).second) {
+      total[chunk.rank.row()] += chunk.weights + chunk.gradients + chunk.optimizer;
+    }
+  }
+  return total;
+}
+
+std::string describe(const TaskGraph& graph, TaskId id) {
+  const Task& task = graph.task(id);
+  std::string text = fmt::format("{}", name_of(task.op));
+  if (task.chunk.valid()) {
+    text += fmt::format(" of chunk {}", task.chunk.value);
+  }
+  if (task.work.valid()) {
+    const Work& work = graph.works[task.work.row()];
+    if (work.module.valid()) {
+      text += " (" + graph.module_names[work.module.row()] + ")";
+    }
+    if (!work.portions.empty()) {
+      text += fmt::format(" on microbatch {}", work.portions.front().microbatch.value);
+    }
+  }
+  text += fmt::format(" on rank {}", task.rank.value);
+  if (task.op == Op::Transfer) {
+    text += fmt::format(" to rank {}", task.peer.value);
+  }
+  return text;
+}
+
+namespace {
+
+/// Collects the checks of validate() so that each rule is one line there.
+class GraphCheck {
+ public:
+  explicit GraphCheck(const TaskGraph& graph) : graph_(graph) {}
+
+  void require(bool holds, std::string_view table, std::size_t row, std::string_view rule) const {
+    if (!holds) {
+      fail_input(fmt::format("task graph: /{}/{}", table, row), std::string(rule));
+    }
+  }
+
+  template <class Tag>
+  [[nodiscard]] static bool within(Id<Tag> id, std::size_t size) {
+    return id.valid() && id.row() < size;
+  }
+
+  template <class Tag>
+  [[nodiscard]] static bool none_or_within(Id<Tag> id, std::size_t size) {
+    return !id.valid() || id.row() < size;
+  }
+
+  void placement() const {
+    const Placement& place = graph_.placement;
+    for (std::size_t i = 0; i < place.ranks.size(); ++i) {
+      const Rank& rank = place.ranks[i];
+      require(!rank.cells.empty(), "ranks", i, "a rank needs at least one cell");
+      for (const CellId cell : rank.cells) {
+        require(within(cell, place.cells.size()), "ranks", i, "unknown cell");
+      }
+      require(std::isfinite(rank.speed) && rank.speed > 0.0, "ranks", i, "speed must be above 0");
+      require(rank.replica >= 0 && rank.position >= 0, "ranks", i, "negative replica or position");
+    }
+    for (std::size_t i = 0; i < place.chunks.size(); ++i) {
+      const Chunk& chunk = place.chunks[i];
+      require(within(chunk.rank, place.ranks.size()), "chunks", i, "unknown rank");
+      for (const LayerRange& range : chunk.layers) {
+        require(within(range.module, graph_.module_names.size()), "chunks", i, "unknown module");
+        require(range.first >= 0 && range.count >= 0, "chunks", i, "negative layer range");
+      }
+    }
+    for (std::size_t i = 0; i < place.groups.size(); ++i) {
+      for (const RankId rank : place.groups[i]) {
+        require(within(rank, place.ranks.size()), "groups", i, "unknown rank");
+      }
+    }
+  }
+
+  void works() const {
+    for (std::size_t i = 0; i < graph_.works.size(); ++i) {
+      const Work& work = graph_.works[i];
+      require(none_or_within(work.module, graph_.module_names.size()), "works", i,
+              "unknown module");
+      for (const Portion& portion : work.portions) {
+        require(portion.microbatch.valid() && portion.first >= 0 && portion.count >= 0, "works", i,
+                "negative portion");
+      }
+    }
+  }
+
+  void tasks() const {
+    const std::size_t ranks = graph_.placement.ranks.size();
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+      const Task& task = graph_.tasks[i];
+      require(static_cast<std::size_t>(task.op) < kOpCount, "tasks", i, "unknown op");
+      require(static_cast<std::size_t>(task.lane) < kLaneCount, "tasks", i, "unknown lane");
+      require(within(task.rank, ranks), "tasks", i, "unknown rank");
+      require(task.fixed.count() >= 0 && task.latency.count() >= 0 &&
+                  task.fillable_idle.count() >= 0 && task.bytes.count >= 0 &&
+                  task.transient.count >= 0,
+              "tasks", i, "negative time or size");
+      require(none_or_within(task.chunk, graph_.placement.chunks.size()), "tasks", i,
+              "unknown chunk");
+      require(none_or_within(task.work, graph_.works.size()), "tasks", i, "unknown work");
+      require(none_or_within(task.pair, graph_.pairs.size()), "tasks", i, "unknown pair");
+      require(none_or_within(task.group, graph_.placement.groups.size()), "tasks", i,
+              "unknown group");
+      if (is_pass(task.op)) {
+        require(task.pair.valid() && task.lane == Lane::Compute, "tasks", i,
+                "a pass belongs to a pair and runs on the compute lane");
+      }
+      if (task.op == Op::Transfer) {
+        require(within(task.peer, ranks) && task.peer != task.rank, "tasks", i,
+                "a transfer needs a peer other than its sender");
+      }
+    }
+  }
+
+  void pairs() const {
+    for (std::size_t i = 0; i < graph_.pairs.size(); ++i) {
+      const Pair& pair = graph_.pairs[i];
+      const PairId id(i);
+      const auto is = [&](TaskId task, Op op) {
+        return within(task, graph_.tasks.size()) && graph_.task(task).op == op &&
+               graph_.task(task).pair == id;
+      };
+      require(is(pair.f, Op::F), "pairs", i, "f is not its F task");
+      require(!pair.b.valid() || is(pair.b, Op::B), "pairs", i, "b is not its B task");
+      require(!pair.i.valid() || is(pair.i, Op::I), "pairs", i, "i is not its I task");
+      require(!pair.w.valid() || is(pair.w, Op::W), "pairs", i, "w is not its W task");
+      require(!(pair.b.valid() && (pair.i.valid() || pair.w.valid())), "pairs", i,
+              "either b, or i and w");
+      require(pair.strategy_count > 0 && pair.first_strategy.valid() &&
+                  pair.first_strategy.row() + static_cast<std::size_t>(pair.strategy_count) <=
+                      graph_.strategies.size(),
+              "pairs", i, "no or unknown strategies");
+    }
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+      const Task& task = graph_.tasks[i];
+      if (is_pass(task.op)) {
+        const Pair& pair = graph_.pair(task.pair);
+        const TaskId id(i);
+        require(pair.f == id || pair.b == id || pair.i == id || pair.w == id, "tasks", i,
+                "its pair does not name this pass");
+      }
+    }
+    for (std::size_t i = 0; i < graph_.strategies.size(); ++i) {
+      const Strategy& s = graph_.strategies[i];
+      require(s.f.count() >= 0 && s.i.count() >= 0 && s.w.count() >= 0 && s.b.count() >= 0 &&
+                  s.copy.count() >= 0 && s.f_to_i.count >= 0 && s.i_to_w.count >= 0 &&
+                  s.rebuilt.count >= 0 && s.offload.count >= 0,
+              "strategies", i, "negative time or size");
+    }
+  }
+
+  void edges() const {
+    std::vector<std::uint8_t> senders(graph_.tasks.size(), 0);
+    for (std::size_t i = 0; i < graph_.edges.size(); ++i) {
+      const Edge& edge = graph_.edges[i];
+      require(within(edge.from, graph_.tasks.size()) && within(edge.to, graph_.tasks.size()) &&
+                  edge.from != edge.to,
+              "edges", i, "unknown task, or a task that waits for itself");
+      const Task& to = graph_.task(edge.to);
+      if (to.op == Op::Transfer) {
+        require(is_pass(graph_.task(edge.from).op) && graph_.task(edge.from).rank == to.rank &&
+                    senders[edge.to.row()]++ == 0,
+                "edges", i, "a transfer follows exactly one pass on its own rank");
+      }
+    }
+    for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
+      require(graph_.tasks[i].op != Op::Transfer || senders[i] == 1, "tasks", i,
+              "a transfer follows exactly one pass on its own rank");
+    }
+  }
+
+  /// No evaluator can overflow when every task, one after the other, fits 62 bits.
+  void total_time() const {
+    constexpr double kLimit = 4.6e18;
+    double total = 0.0;
+    for (const Task& task : graph_.tasks) {
+      total += static_cast<double>(task.fixed.count()) + static_cast<double>(task.latency.count());
+      if (task.pair.valid()) {
+        for (const Strategy& s : graph_.allowed(graph_.pair(task.pair))) {
+          total += static_cast<double>((s.f + s.i + s.w + s.b + s.copy).count()) /
+                   std::min(1.0, graph_.rank(task.rank).speed);
+        }
+      }
+    }
+    if (total > kLimit) {
+      fail_input(
+          "task graph",
+          fmt::format("its tasks take {:.3g} ns in all; 64-bit times hold {:g}", total, kLimit));
+    }
+  }
+
+ private:
+  const TaskGraph& graph_;
+};
+
+}  // namespace
+
+void validate(const TaskGraph& graph) {
+  const GraphCheck check(graph);
+  check.placement();
+  check.works();
+  check.tasks();
+  check.pairs();
+  check.edges();
+  check.total_time();
+}
+
+}  // namespace dipsim

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/timeline.hpp"
+
+#include "sim/graph/order_evaluator.hpp"
+
+#include <algorithm>
+
+namespace dipsim {
+
+Timeline summarize(const TaskGraph& graph, std::span<const Span> spans) {
+  Time first = Time::max();
+  Time last_pass = kStart;
+  Time last = kStart;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    last = std::max(last, spans[i].end);
+    if (is_pass(graph.tasks[i].op)) {
+      first = std::min(first, spans[i].start);
+      last_pass = std::max(last_pass, spans[i].end);
+    }
+  }
+  Timeline timeline;
+  timeline.spans.assign(spans.begin(), spans.end());
+  if (first != Time::max()) {
+    timeline.makespan = last_pass - first;
+    timeline.iteration = last - first;
+  }
+  return timeline;
+}
+
+}  // namespace dipsim
