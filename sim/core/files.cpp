@@ -50,27 +50,43 @@ void write_plain(const fs::path& path, std::string_view content) {
   }
 }
 
-void make_folder(const fs::path& path) {
+/// Makes the folder and its missing parents; returns those that were made, deepest first.
+std::vector<fs::path> make_folder(const fs::path& path) {
+  std::vector<fs::path> missing;
   std::error_code code;
+  for (fs::path at = path; !at.empty() && !fs::exists(at, code); at = at.parent_path()) {
+    missing.push_back(at);
+    if (at == at.parent_path()) {
+      break;
+    }
+  }
   fs::create_directories(path, code);
   if (code) {
     fail_environment(path.string(), "folder can't be made: " + code.message());
   }
+  return missing;
 }
 
-fs::path hidden_sibling(const fs::path& path) {
-  return path.parent_path() / fmt::format(".{}.{}.partial", path.filename().string(), ::getpid());
+std::string partial_name(const fs::path& path) {
+  return fmt::format(".{}.{}.partial", path.filename().string(), ::getpid());
 }
 
 }  // namespace
 
 void write_file(const fs::path& path, std::string_view content) {
   if (path.has_parent_path()) {
-    make_folder(path.parent_path());
+    static_cast<void>(make_folder(path.parent_path()));
   }
-  const fs::path partial = hidden_sibling(path);
-  write_plain(partial, content);
   std::error_code code;
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code)) {
+    if (fs::is_directory(path, code)) {
+      fail_input(path.string(), "is a folder; name a file");
+    }
+    write_plain(path, content);  // a device or a pipe must not be replaced by a file
+    return;
+  }
+  const fs::path partial = path.parent_path() / partial_name(path);
+  write_plain(partial, content);
   fs::rename(partial, path, code);
   if (code) {
     std::error_code ignored;
@@ -84,16 +100,22 @@ StagedFolder::StagedFolder(fs::path target)
   if (!target_.has_filename()) {  // "out/" names the folder "out"
     target_ = target_.parent_path();
   }
-  if (fs::exists(target_) && !fs::is_directory(target_)) {
+  std::error_code code;
+  const bool exists = fs::exists(target_, code);
+  if (exists && !fs::is_directory(target_, code)) {
     fail_input(target_.string(), "exists and is no folder; name another --out");
   }
-  staging_ = hidden_sibling(target_);
-  make_folder(staging_);
+  // Inside an existing target: it may be the root of a file system of its own.
+  staging_ = (exists ? target_ : target_.parent_path()) / partial_name(target_);
+  made_ = make_folder(staging_);
 }
 
 StagedFolder::~StagedFolder() {
   std::error_code ignored;
   fs::remove_all(staging_, ignored);
+  for (const fs::path& folder : made_) {
+    fs::remove(folder, ignored);  // parents that hold something by now stay
+  }
 }
 
 void StagedFolder::add(std::string_view name, std::string_view content) const {
@@ -102,13 +124,14 @@ void StagedFolder::add(std::string_view name, std::string_view content) const {
 
 void StagedFolder::commit() {
   std::error_code code;
-  if (!fs::exists(target_)) {
+  if (!fs::exists(target_, code)) {
     fs::rename(staging_, target_, code);
-    if (!code) {
-      return;
+    if (code) {
+      fail_environment(target_.string(), "can't be written: " + code.message());
     }
+    made_.clear();
+    return;
   }
-  make_folder(target_);
   for (const fs::directory_entry& entry : fs::directory_iterator(staging_)) {
     fs::rename(entry.path(), target_ / entry.path().filename(), code);
     if (code) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dipsim {
 
@@ -15,10 +16,11 @@ std::string read_file(const std::filesystem::path& path,
                       std::size_t limit_bytes = std::size_t{1} << 30U);
 
 /// Writes beside the target and renames, so that a reader sees the old file or the whole new one.
-/// Missing parent folders are created. Throws Environment when the disk refuses.
+/// Missing parent folders are created. Devices and pipes are written in place. Throws Environment
+/// when the disk refuses.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// A folder that appears whole or not at all: files are written into a hidden sibling, and
+/// A folder that appears whole or not at all: files are written into a hidden folder nearby, and
 /// commit() moves them into place. Without commit() nothing stays behind.
 class StagedFolder {
  public:
@@ -37,6 +39,7 @@ class StagedFolder {
  private:
   std::filesystem::path target_;
   std::filesystem::path staging_;
+  std::vector<std::filesystem::path> made_;  ///< folders that did not exist before, deepest first
 };
 
 /// Folder of the shipped configs/: $DIPSIM_CONFIGS, else beside the installed program, else the

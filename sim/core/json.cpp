@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -20,15 +21,10 @@ using nlohmann::json;
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kLongestEcho = 60;
 
 /// What the user wrote, cut to one short line.
 std::string echo(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() > kLongestEcho) {
-    text = text.substr(0, kLongestEcho) + "…";
-  }
-  return text;
+  return shortened(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 /// RFC 6901 escaping of one pointer step.
@@ -71,41 +67,110 @@ std::string reason(std::string message) {
   return message;
 }
 
-/// Thrown inside the parser callback, which has no position of its own.
-struct Rejected {
-  std::string message;
+/// The place of the literal that a "number overflow parsing '1e400'" message quotes.
+std::string place_of_overflow(std::string_view text, std::string_view message) {
+  const std::size_t from = message.find('\'');
+  const std::size_t to = message.rfind('\'');
+  if (from == std::string_view::npos || to <= from) {
+    return line_and_column(text, 0);
+  }
+  return line_and_column(text, text.find(message.substr(from + 1, to - from - 1)) + 1);
+}
+
+/// Follows the parser through the document: finds duplicate keys, and knows the place where they
+/// are.
+class ParserWatch {
+ public:
+  /// A rule of ours that the text breaks, with the JSON pointer of the place.
+  struct Rejected {
+    std::string pointer;
+    std::string message;
+  };
+
+  bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
+    switch (event) {
+      case json::parse_event_t::object_start:
+      case json::parse_event_t::array_start:
+        open(event == json::parse_event_t::array_start);
+        break;
+      case json::parse_event_t::object_end:
+      case json::parse_event_t::array_end:
+        levels_.pop_back();
+        count_element();
+        break;
+      case json::parse_event_t::value:
+        count_element();
+        break;
+      case json::parse_event_t::key:
+        enter_key(parsed.get_ref<const std::string&>());
+        break;
+    }
+    return true;
+  }
+
+ private:
+  struct Level {
+    bool array = false;
+    std::size_t index = 0;
+    std::string key;
+    std::set<std::string> keys;
+  };
+
+  void open(bool array) {
+    if (levels_.size() >= kMaxDepth) {
+      throw Rejected{pointer(), fmt::format("nested deeper than {} levels", kMaxDepth)};
+    }
+    levels_.push_back({.array = array, .index = 0, .key = {}, .keys = {}});
+  }
+
+  void count_element() {
+    if (!levels_.empty() && levels_.back().array) {
+      ++levels_.back().index;
+    }
+  }
+
+  void enter_key(const std::string& key) {
+    if (!levels_.back().keys.insert(key).second) {
+      levels_.back().key.clear();
+      throw Rejected{pointer(), fmt::format("duplicate key \"{}\"", shortened(key))};
+    }
+    levels_.back().key = key;
+  }
+
+  [[nodiscard]] std::string pointer() const {
+    std::string out;
+    for (const Level& level : levels_) {
+      if (level.array) {
+        out += fmt::format("/{}", level.index);
+      } else if (!level.key.empty()) {
+        out += step(level.key);
+      }
+    }
+    return out.empty() ? "/" : out;
+  }
+
+  std::vector<Level> levels_;
 };
 
 std::unique_ptr<json> parse(std::string_view text, const std::string& file) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     fail_input(file, "empty; a JSON document is needed");
   }
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) {
-      throw Rejected{fmt::format("nested deeper than {} levels", kMaxDepth)};
-    }
-    if (event == json::parse_event_t::object_start) {
-      keys.emplace_back();
-    } else if (event == json::parse_event_t::object_end) {
-      keys.pop_back();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second) {
-        throw Rejected{fmt::format("duplicate key \"{}\"", key.substr(0, kLongestEcho))};
-      }
-    }
-    return true;
-  };
+  // The parser takes a NUL byte for the end of the text.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail_input(fmt::format("{}: {}", file, line_and_column(text, nul + 1)), "a NUL byte");
+  }
+  ParserWatch watch;
   try {
-    return std::make_unique<json>(json::parse(text.begin(), text.end(), check));
+    return std::make_unique<json>(json::parse(text.begin(), text.end(), std::ref(watch)));
   } catch (const json::parse_error& error) {
     fail_input(fmt::format("{}: {}", file, line_and_column(text, error.byte)),
                reason(error.what()));
   } catch (const json::exception& error) {
-    fail_input(file, reason(error.what()));
-  } catch (const Rejected& rejected) {
-    fail_input(file, rejected.message);
+    const std::string message = reason(error.what());
+    fail_input(fmt::format("{}: {}", file, place_of_overflow(text, message)), message);
+  } catch (const ParserWatch::Rejected& rejected) {
+    fail_input(fmt::format("{}: {}", file, rejected.pointer), rejected.message);
   }
 }
 

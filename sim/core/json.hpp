@@ -89,8 +89,8 @@ class JsonObject {
   std::vector<std::string> asked_;
 };
 
-/// A parsed document. Throws Input with line and column on malformed text, on a duplicate key, on
-/// a number that overflows, on nesting deeper than 64 and on an empty text.
+/// A parsed document. Throws Input on malformed text and on a number that overflows (with line and
+/// column), on a duplicate key and nesting deeper than 64 (with the pointer), and on an empty text.
 class JsonDocument {
  public:
   /// `file` is the name printed in errors.

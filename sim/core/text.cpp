@@ -33,6 +33,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string shortened(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) {
+    return std::string(text);
+  }
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  while (bytes > 0 && continues(bytes)) {
+    --bytes;
+  }
+  return std::string(text.substr(0, bytes)) + "…";
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const auto closer = [&](std::string_view a, std::string_view b) {
     return edit_distance(word, a) < edit_distance(word, b);
@@ -43,8 +56,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 
 std::string unknown_name(std::string_view what, std::string_view word,
                          std::span<const std::string_view> candidates) {
-  constexpr std::size_t kLongestEcho = 60;
-  const std::string_view shown = word.substr(0, kLongestEcho);
+  const std::string shown = shortened(word);
   if (candidates.empty()) {
     return fmt::format("unknown {} \"{}\"; none is known here", what, shown);
   }

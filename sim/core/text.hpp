@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace dipsim {
+
+/// At most `bytes` bytes of the text, cut between characters (UTF-8), with "…" where it was cut.
+std::string shortened(std::string_view text, std::size_t bytes = 60);
 
 /// The candidate with the least edit distance to `word`; "" when there is no candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);

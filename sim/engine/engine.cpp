@@ -62,8 +62,14 @@ class Engine {
       together_[{overlap.f, overlap.b}] = overlap.together;
     }
     if (options.send == SendMode::Rendezvous) {
-      posted_at_.assign(graph.tasks.size(), Time::max());
+      // What no pass receives is posted from the start.
+      posted_at_.assign(graph.tasks.size(), kStart);
       incoming_ = incoming_transfers();
+      for (const std::vector<TaskId>& transfers : incoming_) {
+        for (const TaskId transfer : transfers) {
+          posted_at_[transfer.row()] = Time::max();
+        }
+      }
     }
   }
 
@@ -98,7 +104,7 @@ class Engine {
   [[nodiscard]] std::vector<std::vector<TaskId>> incoming_transfers() const {
     std::vector<std::vector<TaskId>> incoming(graph_.tasks.size());
     for (const Edge& edge : graph_.edges) {
-      if (graph_.task(edge.from).op == Op::Transfer) {
+      if (graph_.task(edge.from).op == Op::Transfer && is_pass(graph_.task(edge.to).op)) {
         incoming[edge.to.row()].push_back(edge.from);
       }
     }
@@ -241,7 +247,7 @@ class Engine {
       fail_input("schedule", describe(graph_, slot.task) + " and " +
                                  describe(graph_, slot.together) + " can't overlap");
     }
-    return at_speed(known->second, graph_.rank(graph_.task(slot.task).rank).speed);
+    return at_speed(graph_, graph_.task(slot.task), known->second);
   }
 
   /// Starts a transfer that has its data, once the receiver has posted and it is its turn.
@@ -299,35 +305,38 @@ class Engine {
     schedule_end(id, {start, start + length});
   }
 
-  /// What every task that has not ended waits for.
+  /// What the tasks that have not ended wait for.
   [[nodiscard]] std::vector<WaitEdge> waits() const {
-    const auto open = [&](TaskId task) { return state_[task.row()] != Progress::Ended; };
-    std::vector<WaitEdge> waits;
-    for (const Edge& edge : graph_.edges) {
-      if (open(edge.from)) {
-        waits.push_back({edge.to, edge.from, "needs its result"});
-      }
-    }
-    for (std::size_t cell = 0; cell < head_.size(); ++cell) {
-      const auto order = schedule_.compute[cell];
-      for (std::size_t i = head_[cell] + 1; i < order.size(); ++i) {
-        waits.push_back({order[i].task, order[i - 1].task, "ordered after it on its cell"});
-        if (options_.send == SendMode::Rendezvous) {
-          for (const TaskId transfer : incoming_[order[i].task.row()]) {
-            if (open(transfer)) {
-              waits.push_back({transfer, order[i - 1].task, "receiver posts after it"});
-            }
-          }
+    std::vector<WaitEdge> waits = schedule_waits(graph_, schedule_);
+    if (options_.send == SendMode::Rendezvous) {
+      for (std::size_t cell = 0; cell < head_.size(); ++cell) {
+        const auto order = schedule_.compute[cell];
+        for (std::size_t i = 1; i < order.size(); ++i) {
+          add_post_waits(order[i - 1].task, order[i].task, waits);
+          add_post_waits(order[i - 1].task, order[i].together, waits);
         }
       }
     }
     for (std::size_t rank = 0; rank < schedule_.comm.size(); ++rank) {
       const auto order = schedule_.comm[rank];
-      for (std::size_t i = sent_[rank] + 1; i < order.size(); ++i) {
+      for (std::size_t i = 1; i < order.size(); ++i) {
         waits.push_back({order[i], order[i - 1], "sent after it"});
       }
     }
+    std::erase_if(waits, [&](const WaitEdge& wait) {
+      return state_[wait.task.row()] == Progress::Ended ||
+             state_[wait.needs.row()] == Progress::Ended;
+    });
     return waits;
+  }
+
+  /// Under rendezvous a transfer waits for what the receiver runs before the pass that needs it.
+  void add_post_waits(TaskId before, TaskId pass, std::vector<WaitEdge>& waits) const {
+    if (pass.valid()) {
+      for (const TaskId transfer : incoming_[pass.row()]) {
+        waits.push_back({transfer, before, "its receiver posts after it"});
+      }
+    }
   }
 
   const TaskGraph& graph_;

@@ -37,8 +37,8 @@ struct EngineOptions {
 /// by PairDirection, no host overhead, no jitter). Deterministic: events at one instant are handled
 /// in a fixed order.
 ///
-/// Throws Input, printing the waiting cycle, when the schedule deadlocks, and on a schedule or
-/// graph that is not valid.
+/// `graph` must be valid (sim/graph/task_graph.hpp). Throws Input, printing the waiting cycle, when
+/// the schedule deadlocks, and on a schedule that is not valid for the graph.
 Timeline simulate(const TaskGraph& graph, const Schedule& schedule,
                   const EngineOptions& options = {});
 

@@ -19,40 +19,72 @@ std::vector<TaskId> last_inputs(const TaskGraph& graph, std::span<const Span> sp
   return last;
 }
 
+/// For every pass the time at which all cells of its rank had ended their earlier steps.
+std::vector<Time> cells_free(const Schedule& schedule, std::span<const Span> spans) {
+  std::vector<Time> free(spans.size(), kStart);
+  for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+    Time at = kStart;
+    for (const Slot& slot : schedule.compute[cell]) {
+      free[slot.task.row()] = std::max(free[slot.task.row()], at);
+      at = spans[slot.task.row()].end;
+    }
+  }
+  return free;
+}
+
 class IdleSplit {
  public:
-  IdleSplit(const TaskGraph& graph, std::span<const Span> spans)
-      : graph_(graph), spans_(spans), last_input_(last_inputs(graph, spans)) {}
+  IdleSplit(const TaskGraph& graph, const Schedule& schedule, std::span<const Span> spans)
+      : graph_(graph),
+        spans_(spans),
+        last_input_(last_inputs(graph, spans)),
+        cells_free_(cells_free(schedule, spans)) {}
 
-  /// Splits the gap [from, start of task) of a cell.
-  void add_gap(IdleByCause& idle, Time from, TaskId task) const {
-    const Time to = spans_[task.row()].start;
-    const TaskId input = last_input_[task.row()];
-    if (!input.valid()) {
-      idle.host += to - from;
-      return;
+  /// Splits the gap of a cell from `from` to the start of the slot.
+  void add_gap(IdleByCause& idle, Time from, const Slot& slot) const {
+    const Time to = spans_[slot.task.row()].start;
+    const TaskId input = last_input_of(slot);
+    Time computed = cells_free_[slot.task.row()];
+    Time arrived = computed;
+    bool moved = false;
+    if (input.valid()) {
+      computed = std::max(computed, computed_at(input));
+      arrived = std::max(computed, spans_[input.row()].end);
+      moved = graph_.task(input).op == Op::Transfer;
     }
-    const bool moved = graph_.task(input).op == Op::Transfer;
-    const Time pipeline_end = std::clamp(computed_at(input), from, to);
-    const Time arrival = std::clamp(spans_[input.row()].end, pipeline_end, to);
+    const Time pipeline_end = std::clamp(computed, from, to);
+    const Time arrival = std::clamp(arrived, pipeline_end, to);
     idle.pipeline += pipeline_end - from;
     (moved ? idle.transfer : idle.collective) += arrival - pipeline_end;
     idle.host += to - arrival;
   }
 
  private:
-  /// When the last pass before or at `input` ended: a transfer's data exist from then on.
-  [[nodiscard]] Time computed_at(TaskId input) const {
-    if (is_pass(graph_.task(input).op)) {
-      return spans_[input.row()].end;
+  [[nodiscard]] TaskId last_input_of(const Slot& slot) const {
+    const TaskId own = last_input_[slot.task.row()];
+    const TaskId other = slot.together.valid() ? last_input_[slot.together.row()] : TaskId{};
+    if (!own.valid() || !other.valid()) {
+      return own.valid() ? own : other;
     }
-    const TaskId producer = last_input_[input.row()];
-    return producer.valid() ? spans_[producer.row()].end : spans_[input.row()].start;
+    return spans_[other.row()].end > spans_[own.row()].end ? other : own;
+  }
+
+  /// When the last pass before or at `input` ended: data on their way exist from then on.
+  [[nodiscard]] Time computed_at(TaskId input) const {
+    while (!is_pass(graph_.task(input).op)) {
+      const TaskId before = last_input_[input.row()];
+      if (!before.valid()) {
+        return spans_[input.row()].start;
+      }
+      input = before;
+    }
+    return spans_[input.row()].end;
   }
 
   const TaskGraph& graph_;
   std::span<const Span> spans_;
   std::vector<TaskId> last_input_;
+  std::vector<Time> cells_free_;
 };
 
 /// Last end of a pass per replica.
@@ -83,7 +115,7 @@ Time first_start(const TaskGraph& graph, std::span<const Span> spans) {
 TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule,
                          const Timeline& timeline) {
   const std::span<const Span> spans = timeline.spans;
-  const IdleSplit split(graph, spans);
+  const IdleSplit split(graph, schedule, spans);
   const std::vector<Time> ends = replica_ends(graph, spans);
   const Time first = first_start(graph, spans);
   const Time last = first + timeline.makespan;
@@ -97,7 +129,7 @@ TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule,
     Time at = first;
     Time replica_end = last;
     for (const Slot& slot : schedule.compute[cell]) {
-      split.add_gap(idle, at, slot.task);
+      split.add_gap(idle, at, slot);
       at = spans[slot.task.row()].end;
       if (slot.together.valid()) {
         at = std::max(at, spans[slot.together.row()].end);

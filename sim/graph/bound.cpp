@@ -6,6 +6,7 @@
 #include "sim/graph/deadlock.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -22,28 +23,16 @@ Duration least_time(const TaskGraph& graph, const Task& task) {
   Duration nominal = task.fixed;
   if (task.pair.valid()) {
     Duration least = Duration::max();
-    for (const Strategy& s : graph.allowed(graph.pair(task.pair))) {
-      switch (task.op) {
-        case Op::F:
-          least = std::min(least, s.f);
-          break;
-        case Op::I:
-          least = std::min(least, s.i);
-          break;
-        case Op::W:
-          least = std::min(least, s.w);
-          break;
-        case Op::B:
-          least = std::min(least, s.b);
-          break;
-        default:
-          least = std::min(least, s.copy);
-          break;
-      }
+    for (const Strategy& strategy : graph.allowed(graph.pair(task.pair))) {
+      least = std::min(least, time_of(strategy, task.op));
     }
     nominal += least;
   }
-  return at_speed(nominal, graph.rank(task.rank).speed);
+  return at_speed(graph, task, nominal);
+}
+
+Duration together_at_speed(const TaskGraph& graph, const Overlap& overlap) {
+  return at_speed(graph, graph.task(overlap.f), overlap.together);
 }
 
 std::vector<Duration> least_times(const TaskGraph& graph) {
@@ -52,10 +41,11 @@ std::vector<Duration> least_times(const TaskGraph& graph) {
   for (const Task& task : graph.tasks) {
     times.push_back(least_time(graph, task));
   }
-  // A pass that may overlap with another never takes longer than the two together.
+  // A pass that may overlap with another can take as little as the two together.
   for (const Overlap& overlap : graph.overlaps) {
-    times[overlap.f.row()] = std::min(times[overlap.f.row()], overlap.together);
-    times[overlap.b.row()] = std::min(times[overlap.b.row()], overlap.together);
+    const Duration together = together_at_speed(graph, overlap);
+    times[overlap.f.row()] = std::min(times[overlap.f.row()], together);
+    times[overlap.b.row()] = std::min(times[overlap.b.row()], together);
   }
   return times;
 }
@@ -89,7 +79,7 @@ std::vector<TaskId> topological_order(const TaskGraph& graph, const Successors& 
 
 /// Longest paths before and after every task.
 struct Paths {
-  std::vector<Duration> head;                 ///< least time before the task can start
+  std::vector<Duration> head;  ///< least time from the start of a first pass to its own start
   std::vector<std::optional<Duration>> tail;  ///< least time after its end to the last pass;
                                               ///< none: no pass at or after it
 };
@@ -99,8 +89,14 @@ Paths longest_paths(const TaskGraph& graph, std::span<const Duration> times) {
   const std::vector<TaskId> order = topological_order(graph, successors);
   Paths paths{std::vector<Duration>(graph.tasks.size(), Duration{0}),
               std::vector<std::optional<Duration>>(graph.tasks.size())};
+  // The makespan starts with a pass: what comes before the first pass of a path does not count.
+  std::vector<std::uint8_t> after_pass(graph.tasks.size(), 0);
   for (const TaskId task : order) {
-    const Duration end = paths.head[task.row()] + times[task.row()];
+    const bool counts = after_pass[task.row()] != 0 || is_pass(graph.task(task).op);
+    const Duration end = paths.head[task.row()] + (counts ? times[task.row()] : Duration{0});
+    for (const TaskId next : successors.of(task)) {
+      after_pass[next.row()] |= static_cast<std::uint8_t>(counts ? 1 : 0);
+    }
     for (const TaskId next : successors.of(task)) {
       paths.head[next.row()] = std::max(paths.head[next.row()], end);
     }
@@ -134,7 +130,7 @@ std::vector<Duration> overlap_savings(const TaskGraph& graph) {
     const Duration apart =
         least_time(graph, graph.task(overlap.f)) + least_time(graph, graph.task(overlap.b));
     Duration& saved = saving[overlap.f.row()];
-    saved = std::max(saved, apart - overlap.together);
+    saved = std::max(saved, apart - together_at_speed(graph, overlap));
   }
   return saving;
 }
@@ -163,17 +159,18 @@ LowerBound lower_bound(const TaskGraph& graph) {
       load.tail = std::min(load.tail, tail);
     }
   }
-  bound.makespan = bound.critical_path;
+  Duration heaviest{0};
   for (std::size_t c = 0; c < cells.size(); ++c) {
     if (cells[c].head == Duration::max()) {
       continue;
     }
     const Duration through = cells[c].head + cells[c].load + cells[c].tail;
-    if (!bound.cell.valid() || through > bound.makespan) {
+    if (!bound.cell.valid() || through > heaviest) {
       bound.cell = CellId(c);
+      heaviest = through;
     }
-    bound.makespan = std::max(bound.makespan, through);
   }
+  bound.makespan = std::max(bound.critical_path, heaviest);
   return bound;
 }
 

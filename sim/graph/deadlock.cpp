@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -77,6 +78,35 @@ std::vector<WaitEdge> find_cycle(std::size_t tasks, std::span<const WaitEdge> wa
     return {};
   }
   return cycle_through(found->task.row(), waits, component);
+}
+
+std::vector<WaitEdge> schedule_waits(const TaskGraph& graph, const Schedule& schedule) {
+  std::vector<WaitEdge> waits;
+  std::vector<TaskId> partner(graph.tasks.size());
+  const auto step = [](const Slot& slot) { return std::array{slot.task, slot.together}; };
+  for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+    const auto order = schedule.compute[cell];
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i].together.valid()) {
+        partner[order[i].task.row()] = order[i].together;
+        partner[order[i].together.row()] = order[i].task;
+      }
+      for (const TaskId task : step(order[i])) {
+        for (const TaskId earlier : i > 0 ? step(order[i - 1]) : std::array<TaskId, 2>{}) {
+          if (task.valid() && earlier.valid()) {
+            waits.push_back({task, earlier, "ordered after it on its cell"});
+          }
+        }
+      }
+    }
+  }
+  for (const Edge& edge : graph.edges) {
+    waits.push_back({edge.to, edge.from, "needs its result"});
+    if (partner[edge.to.row()].valid()) {
+      waits.push_back({partner[edge.to.row()], edge.from, "overlaps with a pass that needs it"});
+    }
+  }
+  return waits;
 }
 
 void fail_deadlock(const TaskGraph& graph, std::span<const WaitEdge> waits) {

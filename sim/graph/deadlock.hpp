@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/graph/schedule.hpp"
 #include "sim/graph/task_graph.hpp"
 
 #include <span>
@@ -17,8 +18,13 @@ struct WaitEdge {
   std::string_view reason;
 };
 
-/// One shortest cycle among the waits, in order; empty when there is none.
+/// A cycle among the waits, in order, with no shortcut through the task that it starts at; empty
+/// when there is none.
 std::vector<WaitEdge> find_cycle(std::size_t tasks, std::span<const WaitEdge> waits);
+
+/// What the tasks of a schedule wait for: the results of others, and the steps before them on their
+/// cells. Both tasks of an overlapped step wait for the inputs of both.
+std::vector<WaitEdge> schedule_waits(const TaskGraph& graph, const Schedule& schedule);
 
 /// Throws Input: "deadlock: A waits for B (reason) … waits for A".
 [[noreturn]] void fail_deadlock(const TaskGraph& graph, std::span<const WaitEdge> waits);

@@ -51,7 +51,6 @@ struct OrderEvaluator::State {
   void deliver(TaskId from);
   void arrive(TaskId target, Time at);
   void run_epilogue(const Schedule& schedule);
-  [[noreturn]] void fail(const Schedule& schedule) const;
 
   const TaskGraph& graph;
   std::vector<std::uint32_t> output_offsets;
@@ -61,6 +60,7 @@ struct OrderEvaluator::State {
   std::map<std::pair<TaskId, TaskId>, Duration> together;
   std::size_t links = 0;
   std::size_t passes = 0;
+  std::size_t others = 0;  ///< tasks that are neither pass nor transfer
 
   std::vector<Span> spans;
   std::vector<std::int32_t> waits_for;
@@ -68,6 +68,7 @@ struct OrderEvaluator::State {
   std::vector<Time> cell_free;
   std::vector<std::uint32_t> head;  ///< per cell: slots done
   std::vector<Time> link_free;
+  std::vector<Time> lane_free;  ///< per rank and lane, for the epilogue
   std::vector<CellId> woken;
   std::size_t done = 0;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> epilogue;
@@ -84,6 +85,11 @@ OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
     output_offsets.push_back(static_cast<std::uint32_t>(outputs.size()));
     const Task& task = graph.tasks[i];
     passes += is_pass(task.op) ? 1U : 0U;
+    others += is_pass(task.op) || task.op == Op::Transfer ? 0U : 1U;
+    if (!is_pass(task.op) && predecessor_counts[i] == 0) {
+      fail_input("order evaluator",
+                 describe(graph, TaskId(i)) + " waits for no pass; use the engine for such graphs");
+    }
     // The outputs of a transfer stand with the pass that it follows.
     if (task.op != Op::Transfer) {
       add_outputs(TaskId(i), successors, link_ids);
@@ -114,6 +120,10 @@ void OrderEvaluator::State::add_outputs(TaskId from, const Successors& successor
     const auto fresh = static_cast<std::int32_t>(link_ids.size());
     const std::int32_t link =
         link_ids.try_emplace({follower.rank, follower.peer}, fresh).first->second;
+    const Output send{.target = {}, .transfer = next, .link = link, .first_of_transfer = true};
+    if (successors.of(next).empty()) {
+      outputs.push_back(send);
+    }
     bool first = true;
     for (const TaskId target : successors.of(next)) {
       outputs.push_back(
@@ -181,7 +191,9 @@ void OrderEvaluator::State::deliver(TaskId from) {
       arrival = free + transfer.latency;
       spans[output.transfer.row()] = {start, arrival};
     }
-    arrive(output.target, arrival);
+    if (output.target.valid()) {
+      arrive(output.target, arrival);
+    }
   }
 }
 
@@ -196,7 +208,7 @@ void OrderEvaluator::State::run_slot(const Schedule& schedule, const Slot& slot)
       fail_input("schedule", describe(graph, slot.task) + " and " + describe(graph, slot.together) +
                                  " can't overlap");
     }
-    length = at_speed(known->second, graph.rank(task.rank).speed);
+    length = at_speed(graph, task, known->second);
   } else {
     length = duration_of(graph, slot.task, schedule.chosen);
   }
@@ -244,7 +256,7 @@ void OrderEvaluator::State::run_epilogue(const Schedule& schedule) {
   if (epilogue.empty()) {
     return;
   }
-  std::vector<Time> lane_free(graph.placement.ranks.size() * kLaneCount, kStart);
+  lane_free.assign(graph.placement.ranks.size() * kLaneCount, kStart);
   while (!epilogue.empty()) {
     const TaskId id = epilogue.top().task;
     const Task& task = graph.task(id);
@@ -269,20 +281,6 @@ void OrderEvaluator::State::run_epilogue(const Schedule& schedule) {
   }
 }
 
-void OrderEvaluator::State::fail(const Schedule& schedule) const {
-  std::vector<WaitEdge> waits;
-  for (const Edge& edge : graph.edges) {
-    waits.push_back({edge.to, edge.from, "needs its result"});
-  }
-  for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
-    const auto order = schedule.compute[cell];
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      waits.push_back({order[i].task, order[i - 1].task, "ordered after it on its cell"});
-    }
-  }
-  fail_deadlock(graph, waits);
-}
-
 OrderEvaluator::OrderEvaluator(const TaskGraph& graph) : state_(std::make_unique<State>(graph)) {}
 
 OrderEvaluator::~OrderEvaluator() = default;
@@ -294,9 +292,12 @@ std::span<const Span> OrderEvaluator::time(const Schedule& schedule) {
   state_->reset();
   state_->run_passes(schedule);
   if (state_->done < state_->passes) {
-    state_->fail(schedule);
+    fail_deadlock(state_->graph, schedule_waits(state_->graph, schedule));
   }
   state_->run_epilogue(schedule);
+  if (state_->done < state_->passes + state_->others) {
+    fail_deadlock(state_->graph, schedule_waits(state_->graph, schedule));
+  }
   return state_->spans;
 }
 

@@ -14,8 +14,12 @@ std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode
   chosen.reserve(graph.pairs.size());
   for (const Pair& pair : graph.pairs) {
     const std::span<const Strategy> allowed = graph.allowed(pair);
-    const auto saves_as_much = [mode](const Strategy& s) { return s.mode >= mode; };
-    auto found = std::find_if(allowed.begin(), allowed.end(), saves_as_much);
+    auto found = std::ranges::find(allowed, mode, &Strategy::mode);
+    if (found == allowed.end()) {
+      found = std::ranges::find_if(allowed, [mode](const Strategy& s) {
+        return s.mode > mode && s.mode <= RecomputeMode::Full;
+      });
+    }
     if (found == allowed.end()) {
       found = std::prev(allowed.end());
     }
@@ -27,8 +31,13 @@ std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode
 
 namespace {
 
-void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell,
-                  std::vector<std::int32_t>& seen) {
+/// How often a pass stands in the orders, and on which cell it was seen last.
+struct Seen {
+  std::size_t times = 0;
+  CellId last{};
+};
+
+void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell, std::vector<Seen>& seen) {
   const std::string where = fmt::format("schedule: cell {}", cell);
   if (!task.valid() || task.row() >= graph.tasks.size() || !is_pass(graph.task(task).op)) {
     fail_input(where, fmt::format("task {} is no pass of this graph", task.value));
@@ -37,9 +46,11 @@ void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell,
   if (std::find(cells.begin(), cells.end(), CellId(cell)) == cells.end()) {
     fail_input(where, describe(graph, task) + " does not run on this cell");
   }
-  if (++seen[task.row()] > static_cast<std::int32_t>(cells.size())) {
+  if (seen[task.row()].last == CellId(cell)) {
     fail_input(where, describe(graph, task) + " stands twice in the order");
   }
+  seen[task.row()].last = CellId(cell);
+  ++seen[task.row()].times;
 }
 
 void require_choices(const TaskGraph& graph, const Schedule& schedule) {
@@ -59,6 +70,33 @@ void require_choices(const TaskGraph& graph, const Schedule& schedule) {
   }
 }
 
+void require_comm(const TaskGraph& graph, const Schedule& schedule) {
+  const std::size_t ranks = graph.placement.ranks.size();
+  if (schedule.comm.empty()) {
+    return;
+  }
+  if (schedule.comm.size() != ranks) {
+    fail_input("schedule: /comm",
+               fmt::format("{} orders for {} ranks", schedule.comm.size(), ranks));
+  }
+  std::vector<std::uint8_t> seen(graph.tasks.size(), 0);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (const TaskId id : schedule.comm[rank]) {
+      const bool known = id.valid() && id.row() < graph.tasks.size();
+      if (!known || graph.task(id).op != Op::Transfer || graph.task(id).rank != RankId(rank) ||
+          seen[id.row()]++ != 0) {
+        fail_input(fmt::format("schedule: /comm/{}", rank),
+                   fmt::format("task {} is no transfer of this rank, or stands twice", id.value));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
+    if (graph.tasks[i].op == Op::Transfer && seen[i] == 0) {
+      fail_input("schedule: /comm", describe(graph, TaskId(i)) + " is missing from the order");
+    }
+  }
+}
+
 }  // namespace
 
 void validate(const TaskGraph& graph, const Schedule& schedule) {
@@ -67,7 +105,7 @@ void validate(const TaskGraph& graph, const Schedule& schedule) {
     fail_input("schedule: /compute",
                fmt::format("{} orders for {} cells", schedule.compute.size(), cells));
   }
-  std::vector<std::int32_t> seen(graph.tasks.size(), 0);
+  std::vector<Seen> seen(graph.tasks.size());
   for (std::size_t cell = 0; cell < cells; ++cell) {
     for (const Slot& slot : schedule.compute[cell]) {
       require_slot(graph, slot.task, cell, seen);
@@ -78,11 +116,11 @@ void validate(const TaskGraph& graph, const Schedule& schedule) {
   }
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
-    if (is_pass(task.op) &&
-        seen[i] != static_cast<std::int32_t>(graph.rank(task.rank).cells.size())) {
+    if (is_pass(task.op) && seen[i].times != graph.rank(task.rank).cells.size()) {
       fail_input("schedule", describe(graph, TaskId(i)) + " is missing from the order");
     }
   }
+  require_comm(graph, schedule);
   require_choices(graph, schedule);
 }
 

@@ -27,12 +27,12 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// For every pair its allowed strategy of this mode; where it has none, its fastest one that saves
-/// at least as much, else its most saving one.
+/// For every pair its allowed strategy of this mode; where it has none, its fastest one that
+/// recomputes more, else its last one.
 std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode);
 
-/// Throws Input when a pass is missing, stands twice or on the wrong cell, or a choice is not
-/// among the allowed strategies of its pair.
+/// Throws Input when a pass is missing, stands twice or on the wrong cell, `comm` is neither empty
+/// nor an order of all transfers, or a choice is not among the allowed strategies of its pair.
 void validate(const TaskGraph& graph, const Schedule& schedule);
 
 }  // namespace dipsim

@@ -26,8 +26,27 @@ std::string_view name_of(RecomputeMode mode) {
   return kNames[static_cast<std::size_t>(mode)];
 }
 
-Duration at_speed(Duration nominal, double speed) {
-  if (speed == 1.0) {
+Duration time_of(const Strategy& strategy, Op op) {
+  switch (op) {
+    case Op::F:
+      return strategy.f;
+    case Op::I:
+      return strategy.i;
+    case Op::W:
+      return strategy.w;
+    case Op::B:
+      return strategy.b;
+    case Op::CopyOut:
+    case Op::CopyIn:
+      return strategy.copy;
+    default:
+      return Duration{0};
+  }
+}
+
+Duration at_speed(const TaskGraph& graph, const Task& task, Duration nominal) {
+  const double speed = graph.rank(task.rank).speed;
+  if (speed == 1.0 || task.lane != Lane::Compute) {
     return nominal;
   }
   return Duration(std::llround(static_cast<double>(nominal.count()) / speed));
@@ -35,33 +54,11 @@ Duration at_speed(Duration nominal, double speed) {
 
 Duration duration_of(const TaskGraph& graph, TaskId id, std::span<const StrategyId> chosen) {
   const Task& task = graph.task(id);
-  if (task.op == Op::Transfer) {
-    return task.fixed;
-  }
   Duration nominal = task.fixed;
   if (task.pair.valid()) {
-    const Strategy& strategy = graph.strategy(chosen[task.pair.row()]);
-    switch (task.op) {
-      case Op::F:
-        nominal += strategy.f;
-        break;
-      case Op::I:
-        nominal += strategy.i;
-        break;
-      case Op::W:
-        nominal += strategy.w;
-        break;
-      case Op::B:
-        nominal += strategy.b;
-        break;
-      case Op::CopyOut:
-      case Op::CopyIn:
-        return nominal + strategy.copy;
-      default:
-        break;
-    }
+    nominal += time_of(graph.strategy(chosen[task.pair.row()]), task.op);
   }
-  return at_speed(nominal, graph.rank(task.rank).speed);
+  return at_speed(graph, task, nominal);
 }
 
 std::vector<Bytes> static_memory(const Placement& placement) {
@@ -129,6 +126,11 @@ class GraphCheck {
     for (std::size_t i = 0; i < place.ranks.size(); ++i) {
       const Rank& rank = place.ranks[i];
       require(!rank.cells.empty(), "ranks", i, "a rank needs at least one cell");
+      const std::set<CellId> distinct(rank.cells.begin(), rank.cells.end());
+      require(distinct.size() == rank.cells.size(), "ranks", i, "a cell stands twice");
+      require(rank.tp >= 1 && rank.cp >= 1, "ranks", i, "tp and cp are at least 1");
+      require(rank.memory_limit.count >= 0 && rank.reserved.count >= 0, "ranks", i,
+              "negative memory limit or reserve");
       for (const CellId cell : rank.cells) {
         require(within(cell, place.cells.size()), "ranks", i, "unknown cell");
       }
@@ -138,6 +140,8 @@ class GraphCheck {
     for (std::size_t i = 0; i < place.chunks.size(); ++i) {
       const Chunk& chunk = place.chunks[i];
       require(within(chunk.rank, place.ranks.size()), "chunks", i, "unknown rank");
+      require(chunk.weights.count >= 0 && chunk.gradients.count >= 0 && chunk.optimizer.count >= 0,
+              "chunks", i, "negative size");
       for (const LayerRange& range : chunk.layers) {
         require(within(range.module, graph_.module_names.size()), "chunks", i, "unknown module");
         require(range.first >= 0 && range.count >= 0, "chunks", i, "negative layer range");
@@ -204,6 +208,14 @@ class GraphCheck {
       require(!pair.w.valid() || is(pair.w, Op::W), "pairs", i, "w is not its W task");
       require(!(pair.b.valid() && (pair.i.valid() || pair.w.valid())), "pairs", i,
               "either b, or i and w");
+      require(pair.copy_out.valid() == pair.copy_in.valid() &&
+                  (!pair.copy_out.valid() ||
+                   (is(pair.copy_out, Op::CopyOut) && is(pair.copy_in, Op::CopyIn))),
+              "pairs", i, "copy_out and copy_in are both its copy tasks, or both none");
+      for (const TaskId task : {pair.b, pair.i, pair.w, pair.copy_out, pair.copy_in}) {
+        require(!task.valid() || graph_.task(task).rank == graph_.task(pair.f).rank, "pairs", i,
+                "all its tasks run on one rank");
+      }
       require(pair.strategy_count > 0 && pair.first_strategy.valid() &&
                   pair.first_strategy.row() + static_cast<std::size_t>(pair.strategy_count) <=
                       graph_.strategies.size(),
@@ -247,27 +259,56 @@ class GraphCheck {
     }
   }
 
-  /// No evaluator can overflow when every task, one after the other, fits 62 bits.
-  void total_time() const {
+  void overlaps() const {
+    for (std::size_t i = 0; i < graph_.overlaps.size(); ++i) {
+      const Overlap& overlap = graph_.overlaps[i];
+      const auto pass = [&](TaskId task) {
+        return within(task, graph_.tasks.size()) && is_pass(graph_.task(task).op);
+      };
+      require(pass(overlap.f) && pass(overlap.b) && overlap.f != overlap.b &&
+                  graph_.task(overlap.f).rank == graph_.task(overlap.b).rank,
+              "overlaps", i, "two passes of one rank overlap");
+      require(overlap.together.count() >= 0, "overlaps", i, "negative time");
+    }
+  }
+
+  /// No evaluator can overflow when all tasks, one after the other, fit 62 bits, and all that they
+  /// hold at once does.
+  void totals() const {
     constexpr double kLimit = 4.6e18;
-    double total = 0.0;
+    double time = 0.0;
+    double size = 0.0;
     for (const Task& task : graph_.tasks) {
-      total += static_cast<double>(task.fixed.count()) + static_cast<double>(task.latency.count());
+      const double slowest = std::min(1.0, graph_.rank(task.rank).speed);
+      double longest = number(task.fixed);
       if (task.pair.valid()) {
         for (const Strategy& s : graph_.allowed(graph_.pair(task.pair))) {
-          total += static_cast<double>((s.f + s.i + s.w + s.b + s.copy).count()) /
-                   std::min(1.0, graph_.rank(task.rank).speed);
+          longest += number(s.f) + number(s.i) + number(s.w) + number(s.b) + number(s.copy);
+          size += number(s.f_to_i) + number(s.i_to_w) + number(s.rebuilt) + number(s.offload);
         }
       }
+      time += longest / slowest + number(task.latency);
+      size += number(task.transient);
     }
-    if (total > kLimit) {
-      fail_input(
-          "task graph",
-          fmt::format("its tasks take {:.3g} ns in all; 64-bit times hold {:g}", total, kLimit));
+    for (const Overlap& overlap : graph_.overlaps) {
+      time +=
+          number(overlap.together) / std::min(1.0, graph_.rank(graph_.task(overlap.f).rank).speed);
+    }
+    for (const Chunk& chunk : graph_.placement.chunks) {
+      size += number(chunk.weights) + number(chunk.gradients) + number(chunk.optimizer);
+    }
+    if (time > kLimit || size > kLimit) {
+      fail_input("task graph", fmt::format("its tasks take {:.3g} ns and hold {:.3g} bytes in all; "
+                                           "64-bit numbers allow {:g}",
+                                           time, size, kLimit));
     }
   }
 
  private:
+  static double number(Duration d) { return static_cast<double>(d.count()); }
+
+  static double number(Bytes b) { return static_cast<double>(b.count); }
+
   const TaskGraph& graph_;
 };
 
@@ -280,7 +321,8 @@ void validate(const TaskGraph& graph) {
   check.tasks();
   check.pairs();
   check.edges();
-  check.total_time();
+  check.overlaps();
+  check.totals();
 }
 
 }  // namespace dipsim

@@ -23,15 +23,15 @@ struct Rank {
   int tp = 1;                 ///< tensor-parallel GPUs
   int cp = 1;                 ///< context-parallel GPUs
   std::vector<CellId> cells;  ///< smallest GPU sets that it occupies while computing; plain case: 1
-  Bytes memory_limit;         ///< usable bytes of each of its GPUs
-  Bytes reserved;             ///< framework, communication and library buffers per GPU
-  double speed = 1.0;         ///< durations of its tasks are divided by this
+  Bytes memory_limit{};       ///< usable bytes of each of its GPUs
+  Bytes reserved{};           ///< framework, communication and library buffers per GPU
+  double speed = 1.0;         ///< times on its compute lane are divided by this
   friend bool operator==(const Rank&, const Rank&) = default;
 };
 
 /// Layers [first, first + count) of one module.
 struct LayerRange {
-  ModuleId module;
+  ModuleId module{};
   int first = 0;
   int count = 0;
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
@@ -39,13 +39,13 @@ struct LayerRange {
 
 /// Consecutive layers, possibly of several modules, whose weights live on one rank.
 struct Chunk {
-  std::vector<LayerRange> layers;  ///< in flow order; several ranges make a mixed chunk
-  RankId rank;
+  std::vector<LayerRange> layers{};  ///< in flow order; several ranges make a mixed chunk
+  RankId rank{};
   int weight_set = 0;  ///< chunks with equal weight_set on equal rank position share parameters
   int copy = 0;        ///< which of several placements of the same layers (bidirectional: 0 and 1)
-  Bytes weights;       ///< per GPU; so are the next two
-  Bytes gradients;
-  Bytes optimizer;
+  Bytes weights{};     ///< per GPU; so are the next two
+  Bytes gradients{};
+  Bytes optimizer{};
   friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
@@ -70,7 +70,7 @@ struct Placement {
 
 /// Instances [first, first + count) of a module in one microbatch.
 struct Portion {
-  MicrobatchId microbatch;
+  MicrobatchId microbatch{};
   int first = 0;
   int count = 0;
   friend bool operator==(const Portion&, const Portion&) = default;
@@ -80,7 +80,7 @@ struct Portion {
 struct Work {
   int iteration = 0;  ///< 1 for work of the next iteration that is done early
   int replica = 0;
-  ModuleId module;         ///< none: every module of the microbatch, as mixed chunks need it
+  ModuleId module{};       ///< none: every module of the microbatch, as mixed chunks need it
   int sequence_piece = 0;  ///< position of this piece where one sequence is cut into several
   int copy = 0;            ///< flows through the chunks of this copy
   std::vector<Portion> portions;
@@ -128,17 +128,17 @@ inline constexpr std::size_t kLaneCount = 5;
 struct Task {
   Op op = Op::F;
   Lane lane = Lane::Compute;
-  RankId rank;
-  RankId peer;          ///< Transfer: the receiver
-  ChunkId chunk;        ///< passes and what belongs to one chunk
-  WorkId work;          ///< passes and transfers
-  PairId pair;          ///< passes and copies
-  GroupId group;        ///< collectives: one task per group; starts when all members are ready
+  RankId rank{};
+  RankId peer{};        ///< Transfer: the receiver
+  ChunkId chunk{};      ///< passes and what belongs to one chunk
+  WorkId work{};        ///< passes and transfers
+  PairId pair{};        ///< passes and copies
+  GroupId group{};      ///< collectives: one task per group; starts when all members are ready
   Duration fixed{0};    ///< time for which its lane (Transfer: its link) is occupied
   Duration latency{0};  ///< Transfer: from the end of the occupation to arrival
   Duration fillable_idle{0};  ///< communication gaps inside that other work may use
-  Bytes bytes;                ///< sent by a Transfer, reduced by a Collective, copied by a copy
-  Bytes transient;            ///< extra memory while it runs
+  Bytes bytes{};              ///< sent by a Transfer, reduced by a Collective, copied by a copy
+  Bytes transient{};          ///< extra memory while it runs
   friend bool operator==(const Task&, const Task&) = default;
 };
 
@@ -152,10 +152,10 @@ struct Strategy {
   RecomputeMode mode = RecomputeMode::Keep;
   Duration f{0}, i{0}, w{0}, b{0};  ///< pass times, recomputation included
   Duration copy{0};                 ///< of each copy, out and in
-  Bytes f_to_i;                     ///< held from the start of F to the end of I (or B)
-  Bytes i_to_w;                     ///< held from the end of I to the end of W
-  Bytes rebuilt;                    ///< held during I (or B) only: what recomputation brings back
-  Bytes offload;  ///< part of f_to_i that is in host memory between the two copies
+  Bytes f_to_i{};                   ///< held from the start of F to the end of I (or B)
+  Bytes i_to_w{};                   ///< held from the end of I to the end of W
+  Bytes rebuilt{};                  ///< held during I (or B) only: what recomputation brings back
+  Bytes offload{};  ///< part of f_to_i that is in host memory between the two copies
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
@@ -163,22 +163,22 @@ struct Strategy {
 /// to train upstream) is valid. Its allowed strategies are the `strategy_count` ones that start at
 /// `first_strategy`, fastest first; pairs of equal cost share them.
 struct Pair {
-  TaskId f, i, w, b;
-  TaskId copy_out, copy_in;
-  StrategyId first_strategy;
+  TaskId f{}, i{}, w{}, b{};
+  TaskId copy_out{}, copy_in{};
+  StrategyId first_strategy{};
   std::int32_t strategy_count = 0;
   friend bool operator==(const Pair&, const Pair&) = default;
 };
 
 /// `to` starts after `from` has ended. All precedence is in edges: F → Transfer → next F, F → B …
 struct Edge {
-  TaskId from, to;
+  TaskId from{}, to{};
   friend bool operator==(const Edge&, const Edge&) = default;
 };
 
 /// A forward and a backward that may run as one slot taking `together` (DualPipe).
 struct Overlap {
-  TaskId f, b;
+  TaskId f{}, b{};
   Duration together{0};
   friend bool operator==(const Overlap&, const Overlap&) = default;
 };
@@ -215,11 +215,16 @@ struct TaskGraph {
   }
 };
 
-/// Time of a task under the strategies chosen per pair, at the speed of its rank.
-Duration duration_of(const TaskGraph& graph, TaskId task, std::span<const StrategyId> chosen);
+/// What a strategy adds to Task::fixed: the pass or copy time of this op; zero for other ops.
+Duration time_of(const Strategy& strategy, Op op);
 
-/// `nominal` on a rank of this speed.
-Duration at_speed(Duration nominal, double speed);
+/// `nominal` time of a task on its rank: the compute lane runs at the speed of the rank, links and
+/// copies do not.
+Duration at_speed(const TaskGraph& graph, const Task& task, Duration nominal);
+
+/// Time of a task under the strategies chosen per pair, at the speed of its rank; of a transfer,
+/// the time for which it occupies its link.
+Duration duration_of(const TaskGraph& graph, TaskId task, std::span<const StrategyId> chosen);
 
 /// Bytes on each GPU before the first pass, per rank: weights (one per weight set), gradients,
 /// optimizer state and the reserve.
@@ -229,8 +234,8 @@ std::vector<Bytes> static_memory(const Placement& placement);
 std::string describe(const TaskGraph& graph, TaskId task);
 
 /// Throws Input naming the first broken rule: ids out of range, a pass without pair, a transfer
-/// without exactly one predecessor on its own rank and a peer, a strategy with negative bytes, a
-/// sum of durations that overflows 64 bits. Readers of files call it; lowerings are tested with it.
+/// without a peer or whose predecessors are not exactly one pass on its own rank, negative times or
+/// sizes, sums that overflow 64 bits. Readers of files call it; lowerings are tested with it.
 void validate(const TaskGraph& graph);
 
 }  // namespace dipsim

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.hpp"
+
+#include "experiment/schedule_choice.hpp"
+#include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace dipsim::cli {
+
+namespace {
+
+/// CLI11 reads "nan" and turns 1e400 into infinity without a word, so the text is checked first.
+CLI::Validator number_in(double low, double high) {
+  return {[low, high](const std::string& text) {
+            double value = 0.0;
+            const char* end = text.data() + text.size();
+            const auto [at, code] = std::from_chars(text.data(), end, value);
+            if (code != std::errc{} || at != end || !std::isfinite(value) || value < low ||
+                value > high) {
+              return fmt::format("\"{}\" is not a number from {:g} to {:g}", text, low, high);
+            }
+            return std::string();
+          },
+          fmt::format("{:g} to {:g}", low, high), "number"};
+}
+
+CLI::Validator whole_in(std::int64_t low, std::int64_t high) {
+  return {[low, high](const std::string& text) {
+            std::int64_t value = 0;
+            const char* end = text.data() + text.size();
+            const auto [at, code] = std::from_chars(text.data(), end, value);
+            if (code != std::errc{} || at != end || value < low || value > high) {
+              return fmt::format("\"{}\" is not a whole number from {} to {}", text, low, high);
+            }
+            return std::string();
+          },
+          fmt::format("{} to {}", low, high), "whole"};
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t to = text.find(separator, from);
+    parts.push_back(text.substr(from, to - from));
+    if (to == std::string::npos) {
+      return parts;
+    }
+    from = to + 1;
+  }
+}
+
+}  // namespace
+
+CLI::Option* add_number(CLI::App& app, const std::string& names, double& value, double low,
+                        double high, const std::string& help) {
+  return app.add_option(names, value, help)->check(number_in(low, high))->capture_default_str();
+}
+
+CLI::Option* add_numbers(CLI::App& app, const std::string& names, std::vector<double>& values,
+                         double low, double high, const std::string& help) {
+  return app.add_option(names, values, help)
+      ->delimiter(',')
+      ->check(number_in(low, high))
+      ->capture_default_str();
+}
+
+CLI::Option* add_whole(CLI::App& app, const std::string& names, std::int64_t& value,
+                       std::int64_t low, std::int64_t high, const std::string& help) {
+  return app.add_option(names, value, help)->check(whole_in(low, high))->capture_default_str();
+}
+
+void OutputFlags::add(CLI::App& app) {
+  const std::vector<std::string> names(kFormatNames.begin(), kFormatNames.end());
+  app.add_option("--format", format, "table, json, csv or markdown on stdout")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  app.add_flag("--quiet", quiet, "no progress line, no warnings");
+}
+
+void EngineFlags::add(CLI::App& app) {
+  app.add_option("--lanes", lanes,
+                 "what a transfer queues behind: pair-direction, pair, rank or copy-engine")
+      ->capture_default_str()
+      ->group("Engine");
+  app.add_option("--send", send, "eager, or rendezvous: wait for the receiver to post")
+      ->capture_default_str()
+      ->group("Engine");
+  add_number(app, "--host-issue-us", host_issue_us, 0.0, 1e6,
+             "host time to issue each pass, one after the other on a rank")
+      ->group("Engine");
+  add_number(app, "--jitter", jitter, 0.0, 1.0, "sigma of log-normal noise on every time")
+      ->group("Engine");
+  add_whole(app, "--jitter-seed", jitter_seed, 0, std::numeric_limits<std::int64_t>::max(),
+            "seed of the noise")
+      ->group("Engine");
+}
+
+EngineOptions EngineFlags::options() const {
+  return {.lanes = lane_policy_of(lanes, "--lanes"),
+          .send = send_mode_of(send, "--send"),
+          .host_issue = round_to_duration(host_issue_us * 1e-6, "--host-issue-us"),
+          .jitter = jitter,
+          .seed = static_cast<std::uint64_t>(jitter_seed)};
+}
+
+bool EngineFlags::given(const CLI::App& app) const {
+  return app.count("--lanes") + app.count("--send") + app.count("--host-issue-us") +
+             app.count("--jitter") + app.count("--jitter-seed") >
+         0;
+}
+
+void ExperimentFlags::add(CLI::App& app, bool several) {
+  const ExperimentSpec defaults;
+  app.add_option("experiment", file, "experiment file (docs/config.md); flags replace its values");
+  app.add_option("--model", model,
+                 fmt::format("model by name or file (dipsim list models) [{}]", defaults.model));
+  app.add_option(
+      "--cluster", cluster,
+      fmt::format("cluster by name or file (dipsim list clusters) [{}]", defaults.cluster));
+  app.add_option(
+      "--trace", trace,
+      fmt::format("trace by name (dipsim list traces) or JSON Lines file [{}]", defaults.trace));
+  const std::string syntax =
+      "NAME or NAME:key=value:… (dipsim list schedules); keys:\n" + schedule_option_help();
+  if (several) {
+    app.add_option("--schedules", schedules,
+                   "schedules separated by commas; ratios refer to the first. " + syntax);
+    add_whole(app, "--iterations", iterations, 1, kMaxIterations, "training iterations to run");
+  } else {
+    app.add_option("--schedule", schedules, syntax)->required();
+  }
+  add_whole(app, "--microbatches", microbatches, 1, kMaxMicrobatches,
+            "microbatches per replica and iteration");
+  add_whole(app, "--seed", seed, 0, std::numeric_limits<std::int64_t>::max(),
+            "of generated traces, shuffling and search");
+  add_whole(app, "--tp", tp, 1, kMaxParallel, "tensor-parallel GPUs per rank [the model's]");
+  add_whole(app, "--pp", pp, 1, kMaxParallel, "pipeline ranks [the model's]");
+  add_whole(app, "--dp", dp, 1, kMaxParallel, "data-parallel replicas [the model's]");
+  add_number(app, "--usable-memory-fraction", usable_memory_fraction, 0.01, 1.0,
+             "share of GPU memory that a plan may use [the cluster's]");
+  engine.add(app);
+}
+
+ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
+  ExperimentSpec spec = file.empty() ? ExperimentSpec{} : read_experiment(file);
+  const auto replace_text = [&](const char* flag, const std::string& from, std::string& to) {
+    if (app.count(flag) > 0) {
+      to = from;
+    }
+  };
+  replace_text("--model", model, spec.model);
+  replace_text("--cluster", cluster, spec.cluster);
+  replace_text("--trace", trace, spec.trace);
+  if (!schedules.empty()) {
+    spec.schedules = split(schedules, ',');
+  }
+  const auto whole = [&](const char* flag, std::int64_t from, auto& to) {
+    if (app.get_option_no_throw(flag) != nullptr && app.count(flag) > 0) {
+      to = static_cast<int>(from);
+    }
+  };
+  whole("--iterations", iterations, spec.iterations);
+  whole("--microbatches", microbatches, spec.microbatches);
+  whole("--tp", tp, spec.tp);
+  whole("--pp", pp, spec.pp);
+  whole("--dp", dp, spec.dp);
+  if (app.count("--seed") > 0) {
+    spec.seed = static_cast<std::uint64_t>(seed);
+  }
+  if (app.count("--usable-memory-fraction") > 0) {
+    spec.usable_memory_fraction = usable_memory_fraction;
+  }
+  if (engine.given(app)) {
+    spec.engine = engine.options();
+  }
+  check(spec);
+  return spec;
+}
+
+}  // namespace dipsim::cli

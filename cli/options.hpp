@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several subcommands share.
+#pragma once
+
+#include "experiment/spec.hpp"
+#include "report/table.hpp"
+#include "sim/engine/engine.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace dipsim::cli {
+
+/// A finite number in [low, high]: nan, inf, 1e400 and text are refused with the range.
+CLI::Option* add_number(CLI::App& app, const std::string& names, double& value, double low,
+                        double high, const std::string& help);
+/// The same, one or more separated by commas.
+CLI::Option* add_numbers(CLI::App& app, const std::string& names, std::vector<double>& values,
+                         double low, double high, const std::string& help);
+/// A whole number in [low, high].
+CLI::Option* add_whole(CLI::App& app, const std::string& names, std::int64_t& value,
+                       std::int64_t low, std::int64_t high, const std::string& help);
+
+/// --format, --quiet
+struct OutputFlags {
+  std::string format = "table";
+  bool quiet = false;
+
+  void add(CLI::App& app);
+
+  [[nodiscard]] Format parsed() const { return format_of(format); }
+};
+
+/// --lanes --send --host-issue-us --jitter --jitter-seed
+struct EngineFlags {
+  std::string lanes = "pair-direction";
+  std::string send = "eager";
+  double host_issue_us = 0.0;
+  double jitter = 0.0;
+  std::int64_t jitter_seed = 0;
+
+  void add(CLI::App& app);
+  [[nodiscard]] EngineOptions options() const;
+  /// True when the user gave any of them.
+  [[nodiscard]] bool given(const CLI::App& app) const;
+};
+
+/// The experiment: a file, or flags, or a file with some of its values replaced by flags.
+struct ExperimentFlags {
+  std::string file;
+  std::string model;
+  std::string cluster;
+  std::string trace;
+  std::string schedules;
+  std::int64_t iterations = 0;
+  std::int64_t microbatches = 0;
+  std::int64_t seed = 0;
+  std::int64_t tp = 0;
+  std::int64_t pp = 0;
+  std::int64_t dp = 0;
+  double usable_memory_fraction = 0.0;
+  EngineFlags engine;
+
+  /// `several`: --schedules LIST, else --schedule NAME.
+  void add(CLI::App& app, bool several);
+  /// Throws Input as read_experiment and check do.
+  [[nodiscard]] ExperimentSpec spec(const CLI::App& app) const;
+};
+
+}  // namespace dipsim::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/output_folder.hpp"
+#include "cli/terminal.hpp"
+#include "experiment/compare.hpp"
+#include "experiment/setup.hpp"
+#include "report/comparison_table.hpp"
+#include "sim/core/error.hpp"
+#include "sim/core/files.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace dipsim::cli {
+
+namespace {
+
+struct PlanFlags {
+  ExperimentFlags experiment;
+  OutputFlags output;
+  std::string out;
+  std::int64_t iteration = 0;
+};
+
+void run_plan(const CLI::App& app, const PlanFlags& flags) {
+  ExperimentSpec spec = flags.experiment.spec(app);
+  spec.iterations = static_cast<int>(flags.iteration) + 1;
+  Setup setup = prepare(spec);
+  // Only the asked-for batch is planned; the placement rests on it too.
+  setup.batches = {std::move(setup.batches.back())};
+  setup.representative = 0;
+  for (LoadSeries& load : setup.loads) {
+    load.per_iteration = {load.per_iteration.back()};
+  }
+  const Comparison comparison = compare(spec, setup, {});
+  write_file(flags.out, plan_text(comparison, 0, static_cast<std::size_t>(flags.iteration),
+                                  setup.lowering->cluster()));
+  fmt::print("{}", render_comparison(comparison, flags.output.parsed()));
+  if (!flags.output.quiet) {
+    fmt::print(stderr, "plan: {}\n", flags.out);
+  }
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  const auto flags = std::make_shared<PlanFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "plan", "Plan one batch with one schedule and write a file that simulate runs");
+  flags->experiment.add(command, false);
+  add_whole(command, "--iteration", flags->iteration, 0, kMaxIterations - 1,
+            "the batch: iteration of the trace, from 0");
+  command.add_option("--out", flags->out, "plan file to write")->required();
+  flags->output.add(command);
+  command.callback([&command, flags] { run_plan(command, *flags); });
+}
+
+}  // namespace dipsim::cli

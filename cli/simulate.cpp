@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/output_folder.hpp"
+#include "experiment/single.hpp"
+#include "models/synthetic.hpp"
+#include "report/comparison_table.hpp"
+#include "report/json.hpp"
+#include "sim/core/error.hpp"
+#include "sim/graph/memory.hpp"
+#include "sim/graph/plan_file.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace dipsim::cli {
+
+namespace {
+
+struct SimulateFlags {
+  std::string plan;
+  std::int64_t ranks = 4;
+  std::int64_t microbatches = 8;
+  std::int64_t chunks = 1;
+  std::int64_t replicas = 1;
+  std::vector<double> forward_us = {1000.0};
+  std::vector<double> backward_input_us = {1000.0};
+  std::vector<double> backward_weight_us = {1000.0};
+  double p2p_us = 0.0;
+  double p2p_latency_us = 0.0;
+  std::string schedule = "1f1b";
+  EngineFlags engine;
+  OutputFlags output;
+  std::string out;
+};
+
+constexpr std::array<const char*, 10> kSyntheticFlags = {
+    "--ranks",          "--microbatches",      "--chunks", "--replicas",
+    "--forward-us",     "--backward-input-us", "--p2p-us", "--backward-weight-us",
+    "--p2p-latency-us", "--schedule"};
+
+std::vector<Duration> durations(const std::vector<double>& us, std::string_view flag) {
+  std::vector<Duration> out;
+  for (const double value : us) {
+    out.push_back(round_to_duration(value * 1e-6, flag));
+  }
+  return out;
+}
+
+std::string mode_of(const TaskGraph& graph, const Schedule& schedule) {
+  std::string mode;
+  for (const StrategyId chosen : schedule.chosen) {
+    const std::string_view own = name_of(graph.strategy(chosen).mode);
+    if (mode.empty()) {
+      mode = own;
+    } else if (mode != own) {
+      return "per pair";
+    }
+  }
+  return mode;
+}
+
+PlanFile synthetic_plan(const SimulateFlags& flags) {
+  ScheduleChoice choice = parse_schedule(flags.schedule, "--schedule");
+  if (choice.options.chunks_per_rank == 0) {
+    choice.options.chunks_per_rank = static_cast<int>(flags.chunks);
+  }
+  const SyntheticSpec spec{
+      .ranks = static_cast<int>(flags.ranks),
+      .microbatches = static_cast<int>(flags.microbatches),
+      .chunks = choice.options.chunks_per_rank,
+      .replicas = static_cast<int>(flags.replicas),
+      .forward = durations(flags.forward_us, "--forward-us"),
+      .backward_input = durations(flags.backward_input_us, "--backward-input-us"),
+      .backward_weight = durations(flags.backward_weight_us, "--backward-weight-us"),
+      .p2p_occupied = round_to_duration(flags.p2p_us * 1e-6, "--p2p-us"),
+      .p2p_latency = round_to_duration(flags.p2p_latency_us * 1e-6, "--p2p-latency-us")};
+  const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
+  const Batch batch = synthetic_batch(spec);
+  const PlacedSchedule placed(choice, *lowering, batch);
+  PlanRun run = placed.plan(batch, placed.modes().front());
+  return {.name = choice.label,
+          .title = fmt::format("synthetic pipeline, {} ranks, {} microbatches", flags.ranks,
+                               flags.microbatches),
+          .provenance = {{"forward_us", fmt::format("{}", fmt::join(flags.forward_us, ","))},
+                         {"backward_input_us",
+                          fmt::format("{}", fmt::join(flags.backward_input_us, ","))},
+                         {"backward_weight_us",
+                          fmt::format("{}", fmt::join(flags.backward_weight_us, ","))},
+                         {"p2p_us", fmt::format("{}", flags.p2p_us)},
+                         {"p2p_latency_us", fmt::format("{}", flags.p2p_latency_us)}},
+          .cluster = {},
+          .graph = std::move(run.graph),
+          .schedule = std::move(run.schedule)};
+}
+
+PlanFile subject_of(const CLI::App& app, const SimulateFlags& flags) {
+  if (flags.plan.empty()) {
+    return synthetic_plan(flags);
+  }
+  for (const char* flag : kSyntheticFlags) {
+    if (app.count(flag) > 0) {
+      fail_input(flag, "describes a synthetic pipeline; a plan file has its own");
+    }
+  }
+  return read_plan(flags.plan);
+}
+
+Comparison run_plan(PlanFile& plan, const EngineOptions& engine) {
+  PlanRun run{.graph = std::move(plan.graph), .schedule = std::move(plan.schedule), .timeline = {}};
+  run.timeline = simulate(run.graph, run.schedule, engine);
+  IterationResult measured = measure(run, engine);
+  std::vector<Note> notes = run.graph.placement.notes;
+  notes.push_back(
+      {"peak pairs in flight per rank",
+       fmt::format("{}", fmt::join(peak_in_flight(run.graph, run.timeline.spans), ", "))});
+  std::string recompute = mode_of(run.graph, run.schedule);
+  Comparison comparison{.title = plan.title,
+                        .inputs = plan.provenance,
+                        .loads = {},
+                        .schedules = {},
+                        .warnings = {},
+                        .sample_iteration = 0,
+                        .requested_iterations = 1};
+  comparison.schedules.push_back({.name = plan.name,
+                                  .recompute = std::move(recompute),
+                                  .notes = std::move(notes),
+                                  .iterations = {std::move(measured)},
+                                  .sample = std::move(run)});
+  return comparison;
+}
+
+void run_simulate(const CLI::App& app, const SimulateFlags& flags) {
+  const auto start = std::chrono::steady_clock::now();
+  const EngineOptions engine = flags.engine.options();
+  PlanFile plan = subject_of(app, flags);
+  const Comparison comparison = run_plan(plan, engine);
+  if (flags.output.parsed() == Format::Json) {
+    fmt::print("{}", simulation_json(comparison));
+  } else {
+    fmt::print("{}", render_comparison(comparison, flags.output.parsed()));
+  }
+  if (!flags.out.empty()) {
+    OutputFolder folder(flags.out);
+    folder.add_comparison(comparison, plan.cluster);
+    folder.add_run_facts(std::chrono::steady_clock::now() - start, 1);
+    folder.commit();
+  }
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app) {
+  const auto flags = std::make_shared<SimulateFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "simulate", "Run one plan file, or a synthetic pipeline given by flags, and report");
+  command.add_option("plan", flags->plan, "plan file, as compare and plan write it");
+  const std::string group = "Synthetic pipeline (each time: one value, or one per stage)";
+  add_whole(command, "--ranks", flags->ranks, 1, 100'000, "pipeline ranks")->group(group);
+  add_whole(command, "--microbatches", flags->microbatches, 1, 1'000'000, "per replica")
+      ->group(group);
+  add_whole(command, "--chunks", flags->chunks, 1, 1'000, "model chunks per rank")->group(group);
+  add_whole(command, "--replicas", flags->replicas, 1, 100'000, "copies of the pipeline")
+      ->group(group);
+  constexpr double kLongestUs = 1e10;
+  add_numbers(command, "--forward-us", flags->forward_us, 0.0, kLongestUs, "forward pass")
+      ->group(group);
+  add_numbers(command, "--backward-input-us", flags->backward_input_us, 0.0, kLongestUs,
+              "backward for inputs")
+      ->group(group);
+  add_numbers(command, "--backward-weight-us", flags->backward_weight_us, 0.0, kLongestUs,
+              "backward for weights")
+      ->group(group);
+  add_number(command, "--p2p-us", flags->p2p_us, 0.0, kLongestUs,
+             "time for which a transfer occupies its link")
+      ->group(group);
+  add_number(command, "--p2p-latency-us", flags->p2p_latency_us, 0.0, kLongestUs,
+             "further time until it arrives")
+      ->group(group);
+  command.add_option("--schedule", flags->schedule, "dipsim list schedules")
+      ->capture_default_str()
+      ->group(group);
+  flags->engine.add(command);
+  command.add_option("--out", flags->out, "folder for report.html, timeline, trace and plan");
+  flags->output.add(command);
+  command.callback([&command, flags] { run_simulate(command, *flags); });
+}
+
+}  // namespace dipsim::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program does with the terminal: progress, Ctrl-C, messages.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace dipsim::cli {
+
+/// A line on stderr, rewritten in place: "comparing 12/120, 35/s, 3 s left". Appears after two
+/// seconds, only on a terminal, and is wiped at the end.
+class ProgressLine {
+ public:
+  ProgressLine(std::string what, bool quiet);
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
+
+  /// Thread-safe.
+  void update(std::size_t done, std::size_t total);
+
+ private:
+  std::string what_;
+  bool enabled_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point last_;
+  std::mutex mutex_;
+};
+
+/// Turns the first Ctrl-C (or SIGTERM) into a stop request; a second one ends the program at once.
+/// Create it before any other thread.
+class InterruptWatch {
+ public:
+  InterruptWatch();
+
+  [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
+
+  [[nodiscard]] bool interrupted() const { return source_.stop_requested(); }
+
+ private:
+  std::stop_source source_;
+  std::jthread watcher_;
+};
+
+/// "warning: …" on stderr.
+void warn(std::string_view message);
+
+}  // namespace dipsim::cli

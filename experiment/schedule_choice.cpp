@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/schedule_choice.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <vector>
+
+namespace dipsim {
+
+namespace {
+
+/// Which schedules have an option: those that follow a fixed rule, or those that choose memory.
+enum class Owner : std::uint8_t { FixedRule, Dip };
+
+struct OptionKey {
+  std::string_view name;
+  Owner owner;
+  std::string_view help;
+  void (*apply)(ScheduleChoice& choice, std::string_view value, const std::string& where);
+};
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t to = text.find(separator);
+    parts.push_back(text.substr(0, to));
+    if (to == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(to + 1);
+  }
+}
+
+int whole(std::string_view text, int low, int high, const std::string& where) {
+  int value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size() || value < low || value > high) {
+    fail_input(where, fmt::format("\"{}\" is not a whole number from {} to {}", text, low, high));
+  }
+  return value;
+}
+
+/// Index of `text` among `names`.
+std::size_t choice_of(std::string_view text, std::span<const std::string_view> names,
+                      std::string_view what, const std::string& where) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) {
+      return i;
+    }
+  }
+  fail_input(where, unknown_name(what, text, names));
+}
+
+RecomputeMode uniform_mode(std::string_view text, const std::string& where) {
+  constexpr std::array<std::string_view, 3> kNames = {"keep", "selective", "full"};
+  return static_cast<RecomputeMode>(choice_of(text, kNames, "recompute mode", where));
+}
+
+bool on_off(std::string_view text, const std::string& where) {
+  constexpr std::array<std::string_view, 2> kNames = {"off", "on"};
+  return choice_of(text, kNames, "switch", where) == 1;
+}
+
+constexpr int kMostChunks = 1'000;
+constexpr int kMostLayers = 100'000;
+
+void apply_partition(ScheduleChoice& choice, std::string_view value, const std::string& where) {
+  if (value == "parameters") {
+    choice.options.partition = PartitionRule::Parameters;
+  } else if (value == "time") {
+    choice.options.partition = PartitionRule::PassTime;
+  } else {
+    choice.options.partition = PartitionRule::Given;
+    for (const std::string_view count : split(value, '-')) {
+      choice.options.given_layers.push_back(whole(count, 1, kMostLayers, where));
+    }
+  }
+}
+
+/// One line per option.
+constexpr std::array kKeys = {
+    OptionKey{"chunks", Owner::FixedRule, "model chunks per rank, e.g. interleaved:chunks=4",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.chunks_per_rank = whole(value, 1, kMostChunks, where);
+              }},
+    OptionKey{"partition", Owner::FixedRule,
+              "parameters, time, or layers per stage such as 10-10-12", apply_partition},
+    OptionKey{"recompute", Owner::FixedRule,
+              "keep, selective or full; without it the lightest that fits every iteration",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.recompute = uniform_mode(value, where);
+              }},
+    OptionKey{"slice", Owner::Dip, "instances per slice, instead of the 95 % rule",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.slice_sizes = {whole(value, 1, kMostLayers, where)};
+              }},
+    OptionKey{"segments", Owner::Dip, "most segments per module",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.max_segments = whole(value, 1, kMostLayers, where);
+              }},
+    OptionKey{"level", Owner::Dip, "memory level of the interleaver: keep, selective or full",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.memory_levels = {uniform_mode(value, where)};
+              }},
+    OptionKey{"partitioner", Owner::Dip, "off: whole microbatches, one segment per module",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.partitioner = on_off(value, where);
+              }},
+    OptionKey{"memory", Owner::Dip, "off: every pair uses the memory level",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.memory_choice = on_off(value, where);
+              }},
+};
+
+void apply(ScheduleChoice& choice, std::string_view assignment, const std::string& where) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos) {
+    fail_input(where, fmt::format("\"{}\" is not of the form key=value", assignment));
+  }
+  const std::string_view key = assignment.substr(0, equals);
+  const Owner owner = choice.info->chooses_memory ? Owner::Dip : Owner::FixedRule;
+  std::vector<std::string_view> known;
+  for (const OptionKey& option : kKeys) {
+    if (option.owner != owner) {
+      continue;
+    }
+    if (option.name == key) {
+      option.apply(choice, assignment.substr(equals + 1), fmt::format("{}: {}", where, assignment));
+      return;
+    }
+    known.push_back(option.name);
+  }
+  fail_input(where, unknown_name(fmt::format("option of {}", choice.info->name), key, known));
+}
+
+}  // namespace
+
+ScheduleChoice parse_schedule(std::string_view text, const std::string& where) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  ScheduleChoice choice;
+  choice.label = std::string(text);
+  try {
+    choice.info = &find_schedule(parts.front());
+  } catch (const Error& error) {
+    fail_input(where, error.message());
+  }
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    apply(choice, parts[i], where);
+  }
+  return choice;
+}
+
+std::string schedule_option_help() {
+  std::string help;
+  for (const OptionKey& key : kKeys) {
+    help += fmt::format("{}{}: {}", help.empty() ? "" : "\n", key.name, key.help);
+  }
+  return help;
+}
+
+}  // namespace dipsim

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/setup.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+#include "traces/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace dipsim {
+
+namespace {
+
+ParallelPlan plan_of(const ExperimentSpec& spec, const LmmModel& model) {
+  ParallelPlan plan = model.parallel;
+  plan.tp = spec.tp.value_or(plan.tp);
+  plan.pp = spec.pp.value_or(plan.pp);
+  plan.dp = spec.dp.value_or(plan.dp);
+  return plan;
+}
+
+/// Items of one kind per microbatch, averaged over an iteration.
+struct LoadKind {
+  std::string_view name;
+  double (*count)(const Microbatch&);
+};
+
+constexpr std::array<LoadKind, 4> kLoadKinds = {{
+    {"images per microbatch",
+     [](const Microbatch& m) { return static_cast<double>(m.images.size()); }},
+    {"audio clips per microbatch",
+     [](const Microbatch& m) { return static_cast<double>(m.audios.size()); }},
+    {"video clips per microbatch",
+     [](const Microbatch& m) { return static_cast<double>(m.clips.size()); }},
+    {"video tokens per microbatch",
+     [](const Microbatch& m) {
+       return std::accumulate(m.clips.begin(), m.clips.end(), 0.0,
+                              [](double sum, const MediaTokens& c) { return sum + c.encoder; });
+     }},
+}};
+
+void add_loads(std::span<const Microbatch> microbatches, std::vector<LoadSeries>& loads) {
+  for (std::size_t kind = 0; kind < kLoadKinds.size(); ++kind) {
+    double total = 0.0;
+    for (const Microbatch& microbatch : microbatches) {
+      total += kLoadKinds[kind].count(microbatch);
+    }
+    loads[kind].per_iteration.push_back(total / static_cast<double>(microbatches.size()));
+  }
+}
+
+/// Drops the kinds that never occur.
+void drop_empty(std::vector<LoadSeries>& loads) {
+  std::erase_if(loads, [](const LoadSeries& load) {
+    return std::ranges::all_of(load.per_iteration, [](double value) { return value == 0.0; });
+  });
+}
+
+std::size_t median_iteration(const ModelLowering& lowering, std::span<const Batch> batches) {
+  std::vector<std::pair<double, std::size_t>> by_flops;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    by_flops.emplace_back(lowering.model_flops(batches[i]), i);
+  }
+  const auto middle = by_flops.begin() + static_cast<std::ptrdiff_t>(by_flops.size() / 2);
+  std::nth_element(by_flops.begin(), middle, by_flops.end());
+  return middle->second;
+}
+
+std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan,
+                            const Cluster& cluster) {
+  std::string schedules;
+  for (const std::string& schedule : spec.schedules) {
+    schedules += (schedules.empty() ? "" : ",") + schedule;
+  }
+  return {{"model", spec.model},
+          {"cluster", spec.cluster},
+          {"trace", spec.trace},
+          {"schedules", schedules},
+          {"iterations", std::to_string(spec.iterations)},
+          {"microbatches", std::to_string(spec.microbatches)},
+          {"seed", std::to_string(spec.seed)},
+          {"tp", std::to_string(plan.tp)},
+          {"pp", std::to_string(plan.pp)},
+          {"dp", std::to_string(plan.dp)},
+          {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)},
+          {"lanes", std::string(name_of(spec.engine.lanes))},
+          {"send", std::string(name_of(spec.engine.send))},
+          {"host_issue_us", shortest(to_seconds(spec.engine.host_issue) * 1e6)},
+          {"jitter", shortest(spec.engine.jitter)}};
+}
+
+}  // namespace
+
+Setup prepare(const ExperimentSpec& spec) {
+  check(spec);
+  LmmModel model = load_model(spec.model);
+  Cluster cluster = load_cluster(spec.cluster);
+  cluster.usable_memory_fraction =
+      spec.usable_memory_fraction.value_or(cluster.usable_memory_fraction);
+  const ParallelPlan plan = plan_of(spec, model);
+
+  Setup setup;
+  setup.title =
+      fmt::format("{} on {} × {}", model.title, plan.tp * plan.pp * plan.dp, cluster.gpu.title);
+  setup.inputs = inputs_of(spec, plan, cluster);
+  const std::vector<Feed> feeds = model.feeds();
+  const WorkloadOptions options{.tokens = model.tokens,
+                                .packing = model.packing,
+                                .feeds = feeds,
+                                .microbatches = static_cast<std::size_t>(spec.microbatches) *
+                                                static_cast<std::size_t>(plan.dp),
+                                .seed = spec.seed,
+                                .first_pass = FirstPass::FileOrder};
+  setup.lowering = std::make_unique<ModelLowering>(std::move(model), std::move(cluster), plan);
+
+  const std::unique_ptr<Workload> workload = open_workload(spec.trace, options);
+  for (const LoadKind& kind : kLoadKinds) {
+    setup.loads.push_back({std::string(kind.name), {}});
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.iterations); ++i) {
+    const std::vector<Microbatch> microbatches = workload->iteration(i);
+    add_loads(microbatches, setup.loads);
+    setup.batches.push_back(make_batch(microbatches, feeds, plan.dp));
+  }
+  drop_empty(setup.loads);
+  setup.warnings = workload->warnings();
+  setup.representative = median_iteration(*setup.lowering, setup.batches);
+  return setup;
+}
+
+}  // namespace dipsim

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "experiment/spec.hpp"
+#include "models/model_lowering.hpp"
+#include "sim/graph/batch.hpp"
+#include "sim/graph/results.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dipsim {
+
+/// Everything an experiment reads before its first schedule.
+struct Setup {
+  std::string title;
+  std::vector<Note> inputs;
+  std::unique_ptr<ModelLowering> lowering;
+  std::vector<Batch> batches;  ///< one per iteration
+  std::vector<LoadSeries> loads;
+  std::vector<std::string> warnings;
+  std::size_t representative = 0;  ///< the iteration with the median useful FLOPs
+};
+
+/// Loads model, cluster and trace, and packs all iterations. Throws Input or Infeasible.
+Setup prepare(const ExperimentSpec& spec);
+
+}  // namespace dipsim

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/spec.hpp"
+
+#include "experiment/schedule_choice.hpp"
+#include "sim/core/error.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace dipsim {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kLanes = {"pair-direction", "pair", "rank",
+                                                    "copy-engine"};
+constexpr std::array<std::string_view, 2> kSends = {"eager", "rendezvous"};
+
+std::size_t index_of(std::string_view name, std::span<const std::string_view> names,
+                     std::string_view what, const std::string& where) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    fail_input(where, unknown_name(what, name, names));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+EngineOptions read_engine(const JsonValue& value) {
+  JsonObject object = value.object();
+  EngineOptions engine;
+  if (const auto lanes = object.find("lanes")) {
+    engine.lanes = static_cast<LanePolicy>(lanes->one_of(kLanes, "lane policy"));
+  }
+  if (const auto send = object.find("send")) {
+    engine.send = static_cast<SendMode>(send->one_of(kSends, "send mode"));
+  }
+  if (const auto issue = object.find("host_issue_us")) {
+    engine.host_issue = round_to_duration(issue->number(0.0, 1e6) * 1e-6, issue->where());
+  }
+  if (const auto jitter = object.find("jitter")) {
+    engine.jitter = jitter->number(0.0, 1.0);
+  }
+  if (const auto seed = object.find("jitter_seed")) {
+    engine.seed = static_cast<std::uint64_t>(seed->integer(0));
+  }
+  object.finish();
+  return engine;
+}
+
+void read_parallel(const JsonValue& value, ExperimentSpec& spec) {
+  JsonObject object = value.object();
+  const auto degree = [&](std::string_view key, std::optional<int>& to) {
+    if (const auto found = object.find(key)) {
+      to = static_cast<int>(found->integer(1, kMaxParallel));
+    }
+  };
+  degree("tp", spec.tp);
+  degree("pp", spec.pp);
+  degree("dp", spec.dp);
+  object.finish();
+}
+
+void require_range(std::string_view what, std::int64_t value, std::int64_t high) {
+  if (value < 1 || value > high) {
+    fail_input(std::string(what),
+               fmt::format("{} is not a whole number from 1 to {}", value, high));
+  }
+}
+
+}  // namespace
+
+ExperimentSpec read_experiment(const std::filesystem::path& path) {
+  const JsonDocument document = JsonDocument::from_file(path);
+  JsonObject object = document.root().object();
+  ExperimentSpec spec;
+  const auto text = [&](std::string_view key, std::string& to) {
+    if (const auto found = object.find(key)) {
+      to = found->text();
+    }
+  };
+  text("model", spec.model);
+  text("cluster", spec.cluster);
+  text("trace", spec.trace);
+  if (const auto schedules = object.find("schedules")) {
+    spec.schedules.clear();
+    for (const JsonValue& schedule : schedules->items()) {
+      spec.schedules.push_back(schedule.text());
+      static_cast<void>(parse_schedule(spec.schedules.back(), schedule.where()));
+    }
+  }
+  if (const auto iterations = object.find("iterations")) {
+    spec.iterations = static_cast<int>(iterations->integer(1, kMaxIterations));
+  }
+  if (const auto microbatches = object.find("microbatches")) {
+    spec.microbatches = static_cast<int>(microbatches->integer(1, kMaxMicrobatches));
+  }
+  if (const auto seed = object.find("seed")) {
+    spec.seed = static_cast<std::uint64_t>(seed->integer(0));
+  }
+  if (const auto parallel = object.find("parallel")) {
+    read_parallel(*parallel, spec);
+  }
+  if (const auto usable = object.find("usable_memory_fraction")) {
+    spec.usable_memory_fraction = usable->number(0.01, 1.0);
+  }
+  if (const auto engine = object.find("engine")) {
+    spec.engine = read_engine(*engine);
+  }
+  object.finish();
+  check(spec);
+  return spec;
+}
+
+void check(const ExperimentSpec& spec) {
+  require_range("iterations", spec.iterations, kMaxIterations);
+  require_range("microbatches", spec.microbatches, kMaxMicrobatches);
+  if (spec.schedules.empty()) {
+    fail_input("schedules", "none is named; dipsim list schedules shows them");
+  }
+  for (std::size_t i = 0; i < spec.schedules.size(); ++i) {
+    static_cast<void>(parse_schedule(spec.schedules[i], "schedules"));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (spec.schedules[i] == spec.schedules[j]) {
+        fail_input("schedules", fmt::format("\"{}\" is named twice", spec.schedules[i]));
+      }
+    }
+  }
+}
+
+std::string_view name_of(LanePolicy policy) { return kLanes[static_cast<std::size_t>(policy)]; }
+
+std::string_view name_of(SendMode mode) { return kSends[static_cast<std::size_t>(mode)]; }
+
+LanePolicy lane_policy_of(std::string_view name, const std::string& where) {
+  return static_cast<LanePolicy>(index_of(name, kLanes, "lane policy", where));
+}
+
+SendMode send_mode_of(std::string_view name, const std::string& where) {
+  return static_cast<SendMode>(index_of(name, kSends, "send mode", where));
+}
+
+}  // namespace dipsim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the user asks for: a model on a cluster, fed with a trace, under some schedules.
+#pragma once
+
+#include "sim/engine/engine.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dipsim {
+
+struct ExperimentSpec {
+  std::string model = "vlm-s";
+  std::string cluster = "h800-64";
+  std::string trace = "dip-images";
+  std::vector<std::string> schedules = {"1f1b", "interleaved", "dip"};
+  int iterations = 40;
+  int microbatches = 64;  ///< per replica and iteration
+  std::uint64_t seed = 1;
+  std::optional<int> tp, pp, dp;                 ///< none: the model's own
+  std::optional<double> usable_memory_fraction;  ///< none: the cluster's own
+  EngineOptions engine;
+};
+
+/// Limits that keep a typing error from filling the memory.
+inline constexpr int kMaxIterations = 100'000;
+inline constexpr int kMaxMicrobatches = 65'536;
+inline constexpr int kMaxParallel = 65'536;
+
+/// Reads an experiment file (docs/config.md). Throws Input.
+ExperimentSpec read_experiment(const std::filesystem::path& path);
+
+/// Throws Input on numbers out of range, an empty list of schedules or one named twice.
+void check(const ExperimentSpec& spec);
+
+std::string_view name_of(LanePolicy policy);
+std::string_view name_of(SendMode mode);
+LanePolicy lane_policy_of(std::string_view name, const std::string& where);
+SendMode send_mode_of(std::string_view name, const std::string& where);
+
+}  // namespace dipsim

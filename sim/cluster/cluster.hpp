@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/cluster/gpu.hpp"
+#include "sim/core/ids.hpp"
+#include "sim/core/json.hpp"
+#include "sim/core/units.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dipsim {
+
+/// Nodes of equal GPUs: NVLink inside a node, one network card per GPU between nodes.
+struct Cluster {
+  std::string name;
+  std::string title;
+  std::string source;  ///< where its numbers come from
+  Gpu gpu;
+  int nodes = 1;
+  int gpus_per_node = 8;
+  double nvlink_gbytes_per_s = 0.0;  ///< per GPU, one way
+  double nic_gbytes_per_s = 0.0;     ///< per GPU, one way
+  double host_gbytes_per_s = 0.0;    ///< per GPU to host memory, one way; 0: offload is impossible
+  double reserved_gib = 4.0;         ///< per GPU: context, communication buffers, fragmentation
+  double usable_memory_fraction = 0.95;
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+
+  [[nodiscard]] int gpus() const { return nodes * gpus_per_node; }
+
+  [[nodiscard]] int node_of(GpuId gpu_id) const { return gpu_id.value / gpus_per_node; }
+
+  /// Bytes of a GPU that a plan may use, the reserve included.
+  [[nodiscard]] Bytes memory_limit() const;
+  [[nodiscard]] Bytes reserved() const;
+};
+
+/// A shipped cluster by name (configs/clusters/NAME.json), or any file by its path. Throws Input.
+Cluster load_cluster(const std::string& name_or_path);
+/// "gpu" inside is a name, a path or an embedded GPU.
+Cluster read_cluster(const JsonValue& value);
+/// With its GPU embedded: reads back without any other file.
+nlohmann::json to_json(const Cluster& cluster);
+
+/// Names of the shipped clusters, in alphabetical order.
+std::vector<std::string> cluster_names();
+
+}  // namespace dipsim

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every registered schedule on every pipeline (docs/metrics.md, "invariants").
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/synthetic.hpp"
+#include "schedulers/registry.hpp"
+#include "sim/core/error.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/graph/analysis.hpp"
+#include "sim/graph/bound.hpp"
+#include "sim/graph/order_evaluator.hpp"
+
+namespace dipsim {
+
+namespace {
+
+std::vector<Duration> random_times(std::size_t stages) {
+  // Zero and equal times are frequent: ties are where evaluators disagree.
+  const auto times = *rc::gen::container<std::vector<std::int64_t>>(
+      stages, rc::gen::element<std::int64_t>(0, 1, 1, 2, 3, 7, 50, 1000));
+  std::vector<Duration> durations;
+  for (const std::int64_t time : times) {
+    durations.emplace_back(time);
+  }
+  return durations;
+}
+
+SyntheticSpec random_spec(int chunks) {
+  SyntheticSpec spec;
+  spec.ranks = *rc::gen::inRange(1, 5);
+  spec.chunks = chunks;
+  spec.microbatches = spec.ranks * *rc::gen::inRange(1, 4);
+  spec.replicas = *rc::gen::inRange(1, 3);
+  const auto stages = static_cast<std::size_t>(spec.ranks * spec.chunks);
+  spec.forward = random_times(stages);
+  spec.backward_input = random_times(stages);
+  spec.backward_weight = random_times(stages);
+  spec.p2p_occupied = Duration(*rc::gen::element<std::int64_t>(0, 1, 5, 100));
+  spec.p2p_latency = Duration(*rc::gen::element<std::int64_t>(0, 0, 3, 40));
+  return spec;
+}
+
+struct Planned {
+  TaskGraph graph;
+  Schedule schedule;
+};
+
+/// Nothing where the schedule's own rules forbid the shape.
+std::optional<Planned> plan(const ScheduleInfo& info, const SyntheticSpec& spec) {
+  const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
+  const Batch batch = synthetic_batch(spec);
+  PlannerOptions options;
+  if (!info.chooses_memory) {
+    options.chunks_per_rank = spec.chunks;
+  }
+  try {
+    const auto planner = info.make(options);
+    const Placement placement = planner->place(*lowering, batch);
+    Planned planned;
+    planned.graph = lowering->lower(planner->slice(placement, batch, *lowering), batch);
+    planned.schedule = planner->order(planned.graph);
+    return planned;
+  } catch (const Error& error) {
+    RC_ASSERT(error.kind() == ErrorKind::Input);
+    return std::nullopt;
+  }
+}
+
+void require_no_overlap(const Planned& planned, const Timeline& timeline) {
+  for (std::size_t cell = 0; cell < planned.schedule.compute.size(); ++cell) {
+    Time free = kStart;
+    for (const Slot& slot : planned.schedule.compute[cell]) {
+      RC_ASSERT(timeline.spans[slot.task.row()].start >= free);
+      free = timeline.spans[slot.task.row()].end;
+    }
+  }
+}
+
+void require_precedence(const Planned& planned, const Timeline& timeline) {
+  for (const Edge& edge : planned.graph.edges) {
+    RC_ASSERT(timeline.spans[edge.to.row()].start >= timeline.spans[edge.from.row()].end);
+  }
+}
+
+void require_memory_returns(const Planned& planned, const Timeline& timeline) {
+  for (const MemoryCurve& curve : timeline.memory) {
+    RC_ASSERT(std::ranges::all_of(curve.points,
+                                  [&](const MemoryPoint& p) { return p.held >= curve.fixed; }));
+    RC_ASSERT(curve.points.back().held == curve.fixed);
+  }
+  RC_ASSERT(timeline.memory.size() == planned.graph.placement.ranks.size());
+}
+
+void require_invariants(const Planned& planned) {
+  validate(planned.graph);
+  validate(planned.graph, planned.schedule);
+  OrderEvaluator evaluator(planned.graph);
+  const Timeline fast = evaluator.evaluate(planned.schedule);
+  const Timeline full = simulate(planned.graph, planned.schedule);
+  RC_ASSERT(fast == full);
+  require_no_overlap(planned, full);
+  require_precedence(planned, full);
+  require_memory_returns(planned, full);
+  RC_ASSERT(full.makespan >= lower_bound(planned.graph).makespan);
+  const TimelineAnalysis analysis = analyze(planned.graph, planned.schedule, full);
+  for (std::size_t cell = 0; cell < analysis.busy.size(); ++cell) {
+    RC_ASSERT(analysis.busy[cell] + analysis.idle[cell].total() == full.makespan);
+  }
+}
+
+void scale(TaskGraph& graph, std::int64_t k) {
+  for (Task& task : graph.tasks) {
+    task.fixed *= k;
+    task.latency *= k;
+  }
+  for (Strategy& s : graph.strategies) {
+    s.f *= k;
+    s.i *= k;
+    s.w *= k;
+    s.b *= k;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every schedule keeps the invariants, and both evaluators agree to the nanosecond") {
+  for (const ScheduleInfo& info : all_schedules()) {
+    CAPTURE(info.name);
+    int planned_cases = 0;
+    const bool holds = rc::check(std::string(info.name), [&] {
+      const int fewest = std::max(1, info.default_chunks);
+      const SyntheticSpec spec = random_spec(*rc::gen::inRange(fewest, fewest + 2));
+      if (const std::optional<Planned> planned = plan(info, spec)) {
+        ++planned_cases;
+        require_invariants(*planned);
+      }
+    });
+    CHECK(holds);
+    CHECK(planned_cases > 20);
+  }
+}
+
+TEST_CASE("every schedule: scaling all times by k scales the makespan by k") {
+  for (const ScheduleInfo& info : all_schedules()) {
+    CAPTURE(info.name);
+    const bool holds = rc::check(std::string(info.name), [&] {
+      const SyntheticSpec spec = random_spec(std::max(1, info.default_chunks));
+      if (std::optional<Planned> planned = plan(info, spec)) {
+        const Duration before = simulate(planned->graph, planned->schedule).makespan;
+        const auto k = *rc::gen::inRange<std::int64_t>(2, 1000);
+        scale(planned->graph, k);
+        RC_ASSERT(simulate(planned->graph, planned->schedule).makespan == before * k);
+      }
+    });
+    CHECK(holds);
+  }
+}
+
+}  // namespace dipsim
