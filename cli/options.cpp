@@ -58,6 +58,11 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 }  // namespace
 
+bool given(const CLI::App& app, const std::string& option) {
+  const CLI::Option* found = app.get_option_no_throw(option);
+  return found != nullptr && found->count() > 0;
+}
+
 CLI::Option* add_number(CLI::App& app, const std::string& names, double& value, double low,
                         double high, const std::string& help) {
   return app.add_option(names, value, help)->check(number_in(low, high))->capture_default_str();
@@ -110,48 +115,62 @@ EngineOptions EngineFlags::options() const {
           .seed = static_cast<std::uint64_t>(jitter_seed)};
 }
 
-bool EngineFlags::given(const CLI::App& app) const {
-  return app.count("--lanes") + app.count("--send") + app.count("--host-issue-us") +
-             app.count("--jitter") + app.count("--jitter-seed") >
-         0;
+void EngineFlags::apply(const CLI::App& app, EngineOptions& engine) const {
+  const EngineOptions own = options();
+  engine.lanes = given(app, "--lanes") ? own.lanes : engine.lanes;
+  engine.send = given(app, "--send") ? own.send : engine.send;
+  engine.host_issue = given(app, "--host-issue-us") ? own.host_issue : engine.host_issue;
+  engine.jitter = given(app, "--jitter") ? own.jitter : engine.jitter;
+  engine.seed = given(app, "--jitter-seed") ? own.seed : engine.seed;
+}
+
+void ExperimentFlags::add_workload(CLI::App& app) {
+  const ExperimentSpec defaults;
+  app.add_option("--model", model,
+                 fmt::format("by name or file (dipsim list models) [{}]", defaults.model));
+  app.add_option("--cluster", cluster,
+                 fmt::format("by name or file (dipsim list clusters) [{}]", defaults.cluster));
+  app.add_option(
+      "--trace", trace,
+      fmt::format("by name (dipsim list traces) or a JSON Lines file [{}]", defaults.trace));
+  const auto whole = [&](const char* flag, std::int64_t& value, std::int64_t low, std::int64_t high,
+                         const std::string& help) {
+    add_whole(app, flag, value, low, high, help)->default_str("");
+  };
+  whole("--microbatches", microbatches, 1, kMaxMicrobatches,
+        fmt::format("per replica and iteration [{}]", defaults.microbatches));
+  whole("--seed", seed, 0, std::numeric_limits<std::int64_t>::max(),
+        fmt::format("of generated traces and shuffling [{}]", defaults.seed));
+  whole("--tp", tp, 1, kMaxParallel, "tensor-parallel GPUs per rank [the model's]");
+  whole("--pp", pp, 1, kMaxParallel, "pipeline ranks [the model's]");
+  whole("--dp", dp, 1, kMaxParallel, "data-parallel replicas [the model's]");
+  add_number(app, "--usable-memory-fraction", usable_memory_fraction, 0.01, 1.0,
+             "share of GPU memory that a plan may use [the cluster's]")
+      ->default_str("");
 }
 
 void ExperimentFlags::add(CLI::App& app, bool several) {
   const ExperimentSpec defaults;
   app.add_option("experiment", file, "experiment file (docs/config.md); flags replace its values");
-  app.add_option("--model", model,
-                 fmt::format("model by name or file (dipsim list models) [{}]", defaults.model));
-  app.add_option(
-      "--cluster", cluster,
-      fmt::format("cluster by name or file (dipsim list clusters) [{}]", defaults.cluster));
-  app.add_option(
-      "--trace", trace,
-      fmt::format("trace by name (dipsim list traces) or JSON Lines file [{}]", defaults.trace));
+  add_workload(app);
   const std::string syntax =
       "NAME or NAME:key=value:… (dipsim list schedules); keys:\n" + schedule_option_help();
   if (several) {
     app.add_option("--schedules", schedules,
-                   "schedules separated by commas; ratios refer to the first. " + syntax);
-    add_whole(app, "--iterations", iterations, 1, kMaxIterations, "training iterations to run");
+                   "separated by commas; ratios refer to the first; each " + syntax);
+    add_whole(app, "--iterations", iterations, 1, kMaxIterations,
+              fmt::format("training iterations to run [{}]", defaults.iterations))
+        ->default_str("");
   } else {
     app.add_option("--schedule", schedules, syntax)->required();
   }
-  add_whole(app, "--microbatches", microbatches, 1, kMaxMicrobatches,
-            "microbatches per replica and iteration");
-  add_whole(app, "--seed", seed, 0, std::numeric_limits<std::int64_t>::max(),
-            "of generated traces, shuffling and search");
-  add_whole(app, "--tp", tp, 1, kMaxParallel, "tensor-parallel GPUs per rank [the model's]");
-  add_whole(app, "--pp", pp, 1, kMaxParallel, "pipeline ranks [the model's]");
-  add_whole(app, "--dp", dp, 1, kMaxParallel, "data-parallel replicas [the model's]");
-  add_number(app, "--usable-memory-fraction", usable_memory_fraction, 0.01, 1.0,
-             "share of GPU memory that a plan may use [the cluster's]");
   engine.add(app);
 }
 
 ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   ExperimentSpec spec = file.empty() ? ExperimentSpec{} : read_experiment(file);
   const auto replace_text = [&](const char* flag, const std::string& from, std::string& to) {
-    if (app.count(flag) > 0) {
+    if (given(app, flag)) {
       to = from;
     }
   };
@@ -161,25 +180,23 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   if (!schedules.empty()) {
     spec.schedules = split(schedules, ',');
   }
-  const auto whole = [&](const char* flag, std::int64_t from, auto& to) {
-    if (app.get_option_no_throw(flag) != nullptr && app.count(flag) > 0) {
+  const auto replace_number = [&](const char* flag, std::int64_t from, auto& to) {
+    if (given(app, flag)) {
       to = static_cast<int>(from);
     }
   };
-  whole("--iterations", iterations, spec.iterations);
-  whole("--microbatches", microbatches, spec.microbatches);
-  whole("--tp", tp, spec.tp);
-  whole("--pp", pp, spec.pp);
-  whole("--dp", dp, spec.dp);
-  if (app.count("--seed") > 0) {
+  replace_number("--iterations", iterations, spec.iterations);
+  replace_number("--microbatches", microbatches, spec.microbatches);
+  replace_number("--tp", tp, spec.tp);
+  replace_number("--pp", pp, spec.pp);
+  replace_number("--dp", dp, spec.dp);
+  if (given(app, "--seed")) {
     spec.seed = static_cast<std::uint64_t>(seed);
   }
-  if (app.count("--usable-memory-fraction") > 0) {
+  if (given(app, "--usable-memory-fraction")) {
     spec.usable_memory_fraction = usable_memory_fraction;
   }
-  if (engine.given(app)) {
-    spec.engine = engine.options();
-  }
+  engine.apply(app, spec.engine);
   check(spec);
   return spec;
 }

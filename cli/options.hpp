@@ -20,6 +20,9 @@ class Option;
 
 namespace dipsim::cli {
 
+/// True when this command has the option and the user gave it.
+bool given(const CLI::App& app, const std::string& option);
+
 /// A finite number in [low, high]: nan, inf, 1e400 and text are refused with the range.
 CLI::Option* add_number(CLI::App& app, const std::string& names, double& value, double low,
                         double high, const std::string& help);
@@ -50,8 +53,8 @@ struct EngineFlags {
 
   void add(CLI::App& app);
   [[nodiscard]] EngineOptions options() const;
-  /// True when the user gave any of them.
-  [[nodiscard]] bool given(const CLI::App& app) const;
+  /// Replaces in `engine` what the user gave.
+  void apply(const CLI::App& app, EngineOptions& engine) const;
 };
 
 /// The experiment: a file, or flags, or a file with some of its values replaced by flags.
@@ -70,8 +73,10 @@ struct ExperimentFlags {
   double usable_memory_fraction = 0.0;
   EngineFlags engine;
 
-  /// `several`: --schedules LIST, else --schedule NAME.
+  /// Everything. `several`: --schedules LIST and --iterations, else --schedule NAME.
   void add(CLI::App& app, bool several);
+  /// Only what is planned for: model, cluster, trace and how they are spread.
+  void add_workload(CLI::App& app);
   /// Throws Input as read_experiment and check do.
   [[nodiscard]] ExperimentSpec spec(const CLI::App& app) const;
 };

@@ -46,8 +46,9 @@ void OutputFolder::add_comparison(const Comparison& comparison,
   for (const NamedFile& file : comparison_files(comparison)) {
     folder_.add(file.name, file.content);
   }
+  const std::vector<std::string> stems = schedule_file_stems(comparison);
   for (std::size_t i = 0; i < comparison.schedules.size(); ++i) {
-    folder_.add("plan_" + file_stem(comparison.schedules[i].name) + ".json",
+    folder_.add("plan_" + stems[i] + ".json",
                 plan_text(comparison, i, comparison.sample_iteration, cluster));
   }
 }

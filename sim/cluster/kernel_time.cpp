@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 namespace dipsim {
 
@@ -19,6 +20,7 @@ struct Tile {
 };
 
 constexpr std::array<Tile, 3> kTiles = {{{256, 128}, {128, 256}, {128, 128}}};
+constexpr std::array<int, 4> kSplits = {1, 2, 4, 8};
 
 double bandwidth(const Gpu& gpu) {
   return gpu.memory_gbytes_per_s.value * 1e9 * gpu.profile.memory.bandwidth_fraction.value;
@@ -33,16 +35,25 @@ double soft_max(double a, double b) {
   return std::sqrt(std::sqrt(a2 * a2 + b2 * b2));
 }
 
-double math_seconds(const Gpu& gpu, const GemmShape& shape, Tile tile) {
+double math_seconds(const Gpu& gpu, const GemmShape& shape, Tile tile, int split) {
   const GemmCurve& curve = gpu.profile.gemm;
   const double sms = gpu.multiprocessors.value;
-  const double tiles =
-      static_cast<double>(shape.batch) * ceil_div(shape.m, tile.m) * ceil_div(shape.n, tile.n);
+  const double tiles = static_cast<double>(shape.batch * split) * ceil_div(shape.m, tile.m) *
+                       ceil_div(shape.n, tile.n);
   const double smooth = curve.smooth_waves.value;
   const double waves = smooth * tiles / sms + (1.0 - smooth) * std::ceil(tiles / sms);
-  const double flops_per_wave = 2.0 * static_cast<double>(tile.m * tile.n) *
-                                (static_cast<double>(shape.k) + curve.prologue_k.value) * sms;
+  const double depth = static_cast<double>(shape.k) / split + curve.prologue_k.value;
+  const double flops_per_wave = 2.0 * static_cast<double>(tile.m * tile.n) * depth * sms;
   return waves * flops_per_wave / (gpu.peak_flops_per_s() * curve.peak_fraction.value);
+}
+
+double gemm_bytes(const GemmShape& shape, int split) {
+  const auto m = static_cast<double>(shape.m);
+  const auto n = static_cast<double>(shape.n);
+  const auto k = static_cast<double>(shape.k);
+  const double partial_sums = split > 1 ? 8.0 * split : 0.0;
+  return static_cast<double>(shape.batch) *
+         (2.0 * m * k + 2.0 * k * n + (shape.output_bytes + partial_sums) * m * n);
 }
 
 const AttentionCurve& curve_of(const HardwareProfile& profile, const AttentionShape& shape) {
@@ -99,16 +110,14 @@ double gemm_seconds(const Gpu& gpu, const GemmShape& shape) {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.batch <= 0) {
     return 0.0;
   }
-  double math = math_seconds(gpu, shape, kTiles.front());
-  for (const Tile tile : kTiles) {
-    math = std::min(math, math_seconds(gpu, shape, tile));
+  double least = std::numeric_limits<double>::max();
+  for (const int split : kSplits) {
+    const double memory = gemm_bytes(shape, split) / bandwidth(gpu);
+    for (const Tile tile : kTiles) {
+      least = std::min(least, soft_max(math_seconds(gpu, shape, tile, split), memory));
+    }
   }
-  const double m = static_cast<double>(shape.m);
-  const double n = static_cast<double>(shape.n);
-  const double k = static_cast<double>(shape.k);
-  const double bytes =
-      static_cast<double>(shape.batch) * (2.0 * m * k + 2.0 * k * n + shape.output_bytes * m * n);
-  return gpu.profile.gemm.start_up_us.value * kMicro + soft_max(math, bytes / bandwidth(gpu));
+  return gpu.profile.gemm.start_up_us.value * kMicro + least;
 }
 
 double attention_seconds(const Gpu& gpu, const AttentionShape& shape) {

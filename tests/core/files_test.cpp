@@ -53,11 +53,11 @@ TEST_CASE("a file is replaced, not rewritten: who has it open still reads the ol
   CHECK(read_file(folder.path() / "still_old") == "old");
 }
 
-TEST_CASE("a file that can't be written is an environment error and leaves nothing behind") {
+TEST_CASE("a file that can't be written is an error that names it and leaves nothing behind") {
   const test::TemporaryFolder folder;
   fs::create_directory(folder.path() / "taken");
   const Error onto_folder = error_of([&] { write_file(folder.path() / "taken", "1"); });
-  CHECK(onto_folder.kind() == ErrorKind::Environment);
+  CHECK(onto_folder.kind() == ErrorKind::Input);
   CHECK(onto_folder.where() == (folder.path() / "taken").string());
   CHECK(entries(folder.path()) == 1);
 

@@ -122,15 +122,19 @@ TEST_CASE("a number that overflows is an input error at its line") {
     CHECK(contains(error.message(), value));
     CHECK(contains(error.where(), "line 2, column "));
   }
+  const Error second = parse_error("{\"1e400\": \"1e400\",\n\"a\": 1e400}");
+  CHECK(contains(second.where(), "line 2, column "));
 }
 
-TEST_CASE("a duplicate key is an input error at its line, at any depth") {
+TEST_CASE("a duplicate key is an input error that names the object, at any depth") {
   const Error error = parse_error("{\"a\": 1,\n \"a\": 2}");
   CHECK(error.kind() == ErrorKind::Input);
   CHECK(contains(error.message(), "duplicate"));
   CHECK(contains(error.message(), "\"a\""));
-  CHECK(contains(error.where(), "line 2, column "));
-  CHECK(contains(parse_error(R"([{"x": {"b": 1, "c": 2, "b": 3}}])").message(), "\"b\""));
+  CHECK(error.where() == "x.json: /");
+  const Error deep = parse_error(R"([0, [], {"w": [1], "x": {"b": 1, "c": {}, "b": 3}}])");
+  CHECK(contains(deep.message(), "\"b\""));
+  CHECK(deep.where() == "x.json: /2/x");
   CHECK(contains(parse_error(R"({"é": 1, "\u00e9": 2})").message(), "duplicate"));
   // The same key in two objects is none.
   CHECK_NOTHROW(parse(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})"));
@@ -144,7 +148,7 @@ TEST_CASE("64 levels are read and 65 are refused") {
     const Error error = parse_error(nested(65, inside));
     CHECK(error.kind() == ErrorKind::Input);
     CHECK(contains(error.message(), "64"));
-    CHECK(contains(error.where(), "line 1, column "));
+    CHECK(contains(error.where(), "x.json: /0/0/0"));
   }
   CHECK(parse_error(nested(64, "{}")).kind() == ErrorKind::Input);
   // Far deeper than any stack.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/condition.hpp"
 
+#include "sim/core/error.hpp"
+#include "tests/support/error_of.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
-
-#include "sim/core/error.hpp"
-#include "tests/support/error_of.hpp"
 
 namespace dipsim {
 
@@ -46,9 +46,8 @@ TEST_CASE("a condition follows the usual precedence and brackets") {
 }
 
 TEST_CASE("a mistake is found before any result exists, with its column") {
-  for (const char* text :
-       {"", "1", "1 <", "1 < 2 < 3", "1 < (2", "1 < nan", "1 < 1e400", "\"dip < 1", "a. < 1",
-        "1 ~ 2", "1 < 2 }"}) {
+  for (const char* text : {"", "1", "1 <", "1 < 2 < 3", "1 < (2", "1 < nan", "1 < 1e400",
+                           "\"dip < 1", "a. < 1", "1 ~ 2", "1 < 2 }"}) {
     CAPTURE(text);
     const Error error = test::error_of([&] { Condition{text}; });
     CHECK(error.kind() == ErrorKind::Input);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/cost_model.hpp"
+
+#include "sim/cluster/kernel_time.hpp"
+
+#include <span>
+#include <variant>
+
+namespace dipsim {
+
+namespace {
+
+/// Times each kind of operator.
+struct OperatorTimer {
+  const Cluster& cluster;
+  int tp;
+
+  double operator()(const GemmShape& gemm) const { return gemm_seconds(cluster.gpu, gemm); }
+
+  double operator()(const AttentionShape& attention) const {
+    return attention_seconds(cluster.gpu, attention);
+  }
+
+  double operator()(const MemoryTraffic& traffic) const {
+    return memory_seconds(cluster.gpu, static_cast<double>(traffic.bytes));
+  }
+
+  double operator()(const GroupTraffic& traffic) const {
+    return collective_seconds(cluster, traffic.kind, static_cast<double>(traffic.bytes),
+                              {.nodes = 1, .per_node = tp});
+  }
+};
+
+double total_seconds(std::span<const Operator> operators, const Cluster& cluster, int tp) {
+  double seconds = 0.0;
+  for (const Operator& op : operators) {
+    seconds += operator_seconds(op, cluster, tp);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+double operator_seconds(const Operator& op, const Cluster& cluster, int tp) {
+  return std::visit(OperatorTimer{cluster, tp}, op.shape);
+}
+
+PartCost cost_of(const PlacedModule& module, Part part, const WorkShape& shape,
+                 const Cluster& cluster) {
+  const PartOperators operators = operators_of(module, part, shape);
+  PartCost cost;
+  cost.f = total_seconds(operators.forward, cluster, module.tp);
+  cost.transient = operators.transient;
+  if (!module.backward) {
+    return cost;
+  }
+  cost.i = total_seconds(operators.input_gradient, cluster, module.tp);
+  cost.selective = total_seconds(operators.selective, cluster, module.tp);
+  cost.layer_input = operators.layer_input;
+  for (const SavedTensor& tensor : operators.saved) {
+    if (module.trained || !tensor.for_weights_only) {
+      cost.kept += tensor.bytes;
+      cost.cheap += tensor.cheap ? tensor.bytes : 0;
+    }
+  }
+  if (module.trained) {
+    cost.w = total_seconds(operators.weight_gradient, cluster, module.tp);
+    cost.held_for_weights = operators.held_for_weights;
+  }
+  return cost;
+}
+
+CostTable::CostTable(std::vector<PlacedModule> modules, Cluster cluster)
+    : modules_(std::move(modules)), cluster_(std::move(cluster)) {}
+
+const ModuleCost& CostTable::of(ModuleId module, const WorkShape& shape) const {
+  const auto key = std::pair(module, shape);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) {
+      return found->second;
+    }
+  }
+  const PlacedModule& placed = modules_[module.row()];
+  const ModuleCost cost{.first = cost_of(placed, Part::First, shape, cluster_),
+                        .block = cost_of(placed, Part::Block, shape, cluster_),
+                        .last = cost_of(placed, Part::Last, shape, cluster_)};
+  const std::scoped_lock lock(mutex_);
+  return known_.try_emplace(key, cost).first->second;
+}
+
+}  // namespace dipsim

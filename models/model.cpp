@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/model.hpp"
+
+#include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace dipsim {
+
+std::string_view name_of(Block block) {
+  constexpr std::array<std::string_view, 3> kNames = {"gated", "plain", "dit"};
+  return kNames[static_cast<std::size_t>(block)];
+}
+
+std::string_view name_of(AttentionMask mask) {
+  constexpr std::array<std::string_view, 3> kNames = {"full", "causal", "documents"};
+  return kNames[static_cast<std::size_t>(mask)];
+}
+
+std::vector<Feed> LmmModel::feeds() const {
+  std::vector<Feed> out;
+  for (const LmmModule& module : modules) {
+    out.push_back(module.feed);
+  }
+  return out;
+}
+
+namespace {
+
+void check_dimensions(const ModuleSpec& spec, const std::string& where) {
+  const std::array<std::pair<std::string_view, int>, 6> dimensions = {
+      {{"layers", spec.layers},
+       {"hidden", spec.hidden},
+       {"ffn", spec.ffn},
+       {"heads", spec.heads},
+       {"kv_groups", spec.kv_groups},
+       {"head_dim", spec.head_dim}}};
+  for (const auto& [key, value] : dimensions) {
+    if (value < 1) {
+      fail_input(where,
+                 fmt::format("module {}: {} is {}; at least 1 is needed", spec.name, key, value));
+    }
+  }
+  if (spec.heads % spec.kv_groups != 0) {
+    fail_input(where, fmt::format("module {}: kv_groups {} does not divide heads {}", spec.name,
+                                  spec.kv_groups, spec.heads));
+  }
+  if (spec.block == Block::Dit && !spec.flash_attention) {
+    fail_input(where, fmt::format("module {}: a dit block has fused attention only", spec.name));
+  }
+}
+
+void check_inputs(const LmmModel& model, std::size_t index, const std::string& where) {
+  const LmmModule& module = model.modules[index];
+  for (const ModuleId input : module.inputs) {
+    if (!input.valid() || input.row() >= index) {
+      fail_input(where, fmt::format("module {} takes input from a module that does not stand "
+                                    "before it",
+                                    module.spec.name));
+    }
+  }
+  const bool has_prompt =
+      module.inputs.size() == 1 && model.modules[module.inputs.front().row()].feed == Feed::Prompt;
+  if ((module.spec.block == Block::Dit || module.feed == Feed::Clip) &&
+      !(module.spec.block == Block::Dit && module.feed == Feed::Clip && has_prompt)) {
+    fail_input(where,
+               fmt::format("module {}: a dit block goes with the feed \"clip\" and one input "
+                           "of the feed \"prompt\"",
+                           module.spec.name));
+  }
+}
+
+bool has_consumer(const LmmModel& model, std::size_t index) {
+  return std::ranges::any_of(model.modules, [&](const LmmModule& module) {
+    return std::ranges::find(module.inputs, ModuleId{index}) != module.inputs.end();
+  });
+}
+
+void check_outputs(const LmmModel& model, std::size_t index, const std::string& where) {
+  const LmmModule& module = model.modules[index];
+  if (module.spec.projector && !has_consumer(model, index)) {
+    fail_input(where,
+               fmt::format("module {}: its projector feeds no module; name it in the \"inputs\" of "
+                           "one",
+                           module.spec.name));
+  }
+  if (module.head && module.spec.vocabulary == 0) {
+    fail_input(where,
+               fmt::format("module {}: a head needs a module with a vocabulary", module.spec.name));
+  }
+}
+
+}  // namespace
+
+void check_model(const LmmModel& model, const std::string& where) {
+  if (model.modules.empty()) {
+    fail_input(where, "no modules; at least one is needed");
+  }
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < model.modules.size(); ++i) {
+    const ModuleSpec& spec = model.modules[i].spec;
+    if (std::ranges::find(names, spec.name) != names.end()) {
+      fail_input(where, fmt::format("two modules are named \"{}\"", spec.name));
+    }
+    names.push_back(spec.name);
+    check_dimensions(spec, where);
+    check_inputs(model, i, where);
+    check_outputs(model, i, where);
+  }
+}
+
+}  // namespace dipsim

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model on a cluster: what its layers cost there.
+#pragma once
+
+#include "models/lower.hpp"
+#include "models/model.hpp"
+#include "sim/cluster/cluster.hpp"
+#include "sim/graph/lowering.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dipsim {
+
+/// Lowers a model under a parallel plan. Costs are remembered per (module, work shape), so a second
+/// batch of equal shapes costs nothing. Thread-safe.
+class ModelLowering final : public Lowering, public CostSource {
+ public:
+  /// Ranks take the first tp·pp·dp GPUs of the cluster, tensor parallel innermost, then replicas,
+  /// then pipeline (the order of Megatron-LM). Throws Input, naming the nearest legal value, when
+  /// the plan does not fit the cluster, a tensor-parallel group would leave its node, or tp divides
+  /// some dimension of a module unevenly.
+  ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan);
+  ~ModelLowering() override;
+
+  [[nodiscard]] const LmmModel& model() const;
+  [[nodiscard]] const Cluster& cluster() const;
+  [[nodiscard]] const ParallelPlan& plan() const;
+
+  // Lowering
+  [[nodiscard]] const Problem& problem() const override;
+  [[nodiscard]] std::vector<Strategy> costs(std::span<const LayerRange> layers, const Work& work,
+                                            const Batch& batch) const override;
+  [[nodiscard]] ChunkMemory memory(std::span<const LayerRange> layers) const override;
+  [[nodiscard]] TaskGraph lower(const Draft& draft, const Batch& batch) const override;
+
+  // CostSource
+  [[nodiscard]] std::vector<Strategy> strategies(std::span<const LayerRange> layers,
+                                                 const Work& work,
+                                                 const Batch& batch) const override;
+  [[nodiscard]] Bytes transient(std::span<const LayerRange> layers, const Work& work,
+                                const Batch& batch) const override;
+  [[nodiscard]] TransferCost transfer(const Chunk& from, const Chunk& to, const Work& from_work,
+                                      const Work& to_work, const Batch& batch) const override;
+  [[nodiscard]] TransferCost gradient_reduction(const Chunk& chunk) const override;
+  [[nodiscard]] Duration optimizer_step(std::span<const Chunk> chunks_of_rank) const override;
+  [[nodiscard]] bool trains(ModuleId module) const override;
+  [[nodiscard]] double model_flops(const Batch& batch) const override;
+  [[nodiscard]] double peak_flops_per_s() const override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dipsim

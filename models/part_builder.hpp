@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the operator lists of a part, one neural-network function at a time.
+#pragma once
+
+#include "models/operators.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace dipsim {
+
+/// Appends forward, backward and saved tensors of one function after the other; finish() returns
+/// them with the backward lists turned into order of execution. Sizes are those of one GPU.
+class PartBuilder {
+ public:
+  PartBuilder(const PlacedModule& module, const WorkShape& shape);
+
+  /// Norm over the sharded tokens; keeps its input and its output.
+  void norm(std::string_view name, std::int64_t tokens, std::int64_t width);
+  /// Gathers the tokens of a sharded tensor; backward scatters its gradient.
+  void gather(std::string_view name, std::int64_t tokens, std::int64_t width);
+  /// Adds up partial results and shards the tokens; backward gathers.
+  void scatter(std::string_view name, std::int64_t tokens, std::int64_t width);
+  /// Weight matrix split by output columns; `out` is the share of this GPU.
+  void linear_by_columns(std::string_view name, std::int64_t tokens, std::int64_t in,
+                         std::int64_t out);
+  /// Weight matrix split by input rows; `in` is the share of this GPU.
+  void linear_by_rows(std::string_view name, std::int64_t tokens, std::int64_t in,
+                      std::int64_t out);
+  /// Copied weight matrix on the sharded tokens.
+  void linear_on_shard(std::string_view name, std::int64_t tokens, std::int64_t in,
+                       std::int64_t out, bool gradient_of_input);
+  /// Looks up its rows of a vocabulary for all tokens, zeroing the rows of other GPUs.
+  void embedding(std::string_view name, std::int64_t tokens, std::int64_t width);
+  /// Kernel bound by memory with this traffic.
+  void elementwise(std::string_view name, std::int64_t forward_bytes, std::int64_t backward_bytes);
+  /// Activation function: recomputed by selective recomputation where attention is fused. Keeps its
+  /// input and its output.
+  void activation(std::string_view name, std::int64_t tokens, std::int64_t inputs,
+                  std::int64_t outputs);
+  /// Scaled dot-product attention of local query heads; keeps queries, keys, values and output.
+  void attention(std::string_view name, std::int64_t tokens, std::int64_t key_tokens, double pairs,
+                 bool causal);
+  /// Adds to the residual stream, behind a dropout where the module has one.
+  void residual(std::string_view name);
+  void save(std::string_view name, std::int64_t bytes, bool cheap, bool for_weights_only);
+  /// Raises the scratch memory to at least this.
+  void scratch(std::int64_t bytes);
+
+  PartOperators finish();
+
+  [[nodiscard]] const PlacedModule& module() const { return module_; }
+
+  [[nodiscard]] const WorkShape& shape() const { return shape_; }
+
+ private:
+  void linear(std::string_view name, std::int64_t tokens, std::int64_t in, std::int64_t out,
+              bool gradient_of_input);
+  void written_out_attention();
+  [[nodiscard]] std::int64_t sharded(std::int64_t bytes) const;
+
+  const PlacedModule& module_;
+  const WorkShape& shape_;
+  PartOperators part_;
+};
+
+}  // namespace dipsim

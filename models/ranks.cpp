@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/ranks.hpp"
+
+#include "sim/core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace dipsim {
+
+namespace {
+
+/// A number that tensor parallelism must divide.
+struct Divided {
+  std::string what;
+  int value;
+};
+
+std::vector<Divided> divided_by_tp(const LmmModel& model, const Cluster& cluster) {
+  std::vector<Divided> all = {{"GPUs of a node of " + cluster.name, cluster.gpus_per_node}};
+  for (const LmmModule& module : model.modules) {
+    all.push_back({"heads of " + module.spec.name, module.spec.heads});
+    all.push_back({"ffn columns of " + module.spec.name, module.spec.ffn});
+    all.push_back({"hidden columns of " + module.spec.name, module.spec.hidden});
+  }
+  return all;
+}
+
+/// Key/value heads are shared out evenly, or copied to equally many GPUs each.
+bool suits_key_heads(const LmmModel& model, int tp) {
+  return std::ranges::all_of(model.modules, [tp](const LmmModule& module) {
+    return module.spec.kv_groups % tp == 0 || tp % module.spec.kv_groups == 0;
+  });
+}
+
+bool is_legal_tp(const LmmModel& model, const std::vector<Divided>& divided, int tp) {
+  return suits_key_heads(model, tp) &&
+         std::ranges::all_of(divided, [tp](const Divided& d) { return d.value % tp == 0; });
+}
+
+/// The legal degree next to `wanted`; the smaller of two.
+int nearest_legal_tp(const LmmModel& model, const Cluster& cluster, int wanted) {
+  const std::vector<Divided> divided = divided_by_tp(model, cluster);
+  int best = 1;
+  for (int tp = 2; tp <= cluster.gpus_per_node; ++tp) {
+    if (is_legal_tp(model, divided, tp) && std::abs(tp - wanted) < std::abs(best - wanted)) {
+      best = tp;
+    }
+  }
+  return best;
+}
+
+void check_tp(const LmmModel& model, const Cluster& cluster, int tp) {
+  const auto refuse = [&](const std::string& why) {
+    fail_input("parallel: tp", fmt::format("tp {} {}; nearest legal: {}", tp, why,
+                                           nearest_legal_tp(model, cluster, tp)));
+  };
+  for (const Divided& divided : divided_by_tp(model, cluster)) {
+    if (divided.value % tp != 0) {
+      refuse(fmt::format("does not divide the {} {}", divided.value, divided.what));
+    }
+  }
+  if (!suits_key_heads(model, tp)) {
+    refuse("neither divides the key/value heads of every module nor is a multiple of them");
+  }
+}
+
+void require_positive(std::string_view name, int value) {
+  if (value < 1) {
+    fail_input(fmt::format("parallel: {}", name),
+               fmt::format("{} {}; at least 1 is needed", name, value));
+  }
+}
+
+GpuId gpu_of(const ParallelPlan& plan, int replica, int position, int inside) {
+  return GpuId((position * plan.dp + replica) * plan.tp + inside);
+}
+
+}  // namespace
+
+void check_plan(const LmmModel& model, const Cluster& cluster, const ParallelPlan& plan) {
+  require_positive("tp", plan.tp);
+  require_positive("pp", plan.pp);
+  require_positive("dp", plan.dp);
+  check_tp(model, cluster, plan.tp);
+  const int rest = cluster.gpus() / plan.tp;
+  if (plan.pp > rest || plan.dp > rest || std::int64_t{plan.pp} * plan.dp > rest) {
+    fail_input("parallel",
+               fmt::format("tp {} × pp {} × dp {} exceeds the {} GPUs of {}: with this tp, "
+                           "pp × dp is at most {}",
+                           plan.tp, plan.pp, plan.dp, cluster.gpus(), cluster.name, rest));
+  }
+}
+
+Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& model,
+                     const Cluster& cluster, const ParallelPlan& plan) {
+  Problem problem;
+  problem.replicas = plan.dp;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    problem.modules.push_back({.name = modules[i].spec.name,
+                               .layers = modules[i].spec.layers,
+                               .layer_parameters = layer_parameters(modules[i]),
+                               .inputs = model.modules[i].inputs,
+                               .trained = modules[i].trained});
+  }
+  for (int replica = 0; replica < plan.dp; ++replica) {
+    for (int position = 0; position < plan.pp; ++position) {
+      problem.ranks.push_back({.replica = replica,
+                               .position = position,
+                               .tp = plan.tp,
+                               .cells = {CellId(problem.cells.size())},
+                               .memory_limit = cluster.memory_limit(),
+                               .reserved = cluster.reserved()});
+      problem.cells.add_row();
+      for (int inside = 0; inside < plan.tp; ++inside) {
+        problem.cells.push_back(gpu_of(plan, replica, position, inside));
+      }
+    }
+  }
+  return problem;
+}
+
+CollectiveGroup replica_group(const Cluster& cluster, const ParallelPlan& plan) {
+  const int per_node = std::min(plan.dp, cluster.gpus_per_node / plan.tp);
+  return {.nodes = (plan.dp + per_node - 1) / per_node, .per_node = per_node};
+}
+
+}  // namespace dipsim

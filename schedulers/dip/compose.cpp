@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/dip/compose.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dipsim::dip {
+
+Composer::Composer(const TaskGraph& graph, const ReplicaGraph& replica, const DipOptions& options)
+    : replica_(&replica),
+      options_(&options),
+      interleaver_(replica),
+      chooser_(replica),
+      clock_(replica),
+      durations_(replica.passes.size()) {
+  add_levels(graph);
+  for (Composition* each : {&round_, &best_}) {
+    each->sequence.resize(replica.passes.size());
+    each->choice.resize(replica.pair_count());
+  }
+}
+
+/// With memory choice: order under each level, choose from the most saving strategies upwards.
+/// Without it: order under the strategies that the level gives, where these fit.
+void Composer::add_levels(const TaskGraph& graph) {
+  const Choice saving = most_saving_choice(*replica_);
+  const MemoryLevel least = memory_level(*replica_, saving);
+  require_fit(graph, *replica_, least);
+  std::vector<Choice> known;
+  for (const RecomputeMode mode : options_->memory_levels) {
+    const Choice choice = uniform_choice(graph, *replica_, mode);
+    if (std::ranges::find(known, choice) != known.end()) {
+      continue;
+    }
+    known.push_back(choice);
+    const MemoryLevel level = memory_level(*replica_, choice);
+    if (options_->memory_choice) {
+      levels_.push_back({saving, level, least});
+    } else if (fits(level)) {
+      levels_.push_back({choice, level, level});
+    }
+  }
+  if (levels_.empty()) {
+    levels_.push_back({saving, least, least});
+  }
+}
+
+const Composition& Composer::compose(const GroupOrder& order, std::size_t level) {
+  const Level& use = levels_[level];
+  const int rounds = options_->memory_choice ? options_->rounds : 1;
+  std::ranges::copy(use.choice, round_.choice.begin());
+  for (int round = 0; round < rounds; ++round) {
+    set_durations(*replica_, round_.choice, durations_);
+    std::ranges::copy(interleaver_.run(order, durations_, use.soft, use.hard),
+                      round_.sequence.begin());
+    round_.makespan = interleaver_.makespan();
+    if (options_->memory_choice) {
+      chooser_.choose(round_.sequence, round_.choice);
+      set_durations(*replica_, round_.choice, durations_);
+      round_.makespan = retime(clock_, round_.sequence, durations_);
+    }
+    if (round == 0 || round_.makespan < best_.makespan) {
+      std::swap(round_.sequence, best_.sequence);
+      best_.makespan = round_.makespan;
+      std::ranges::copy(round_.choice, best_.choice.begin());
+    }
+  }
+  return best_;
+}
+
+}  // namespace dipsim::dip

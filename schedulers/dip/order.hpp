@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Priorities of the pipeline segments: what the ordering search permutes.
+#pragma once
+
+#include "schedulers/dip/replica_graph.hpp"
+
+#include <vector>
+
+namespace dipsim::dip {
+
+/// The groups of a replica from highest to lowest priority. The two directions have queues of
+/// their own, so only the order inside each acts: two permutations instead of one of all segments.
+struct GroupOrder {
+  std::vector<Index> forward;
+  std::vector<Index> backward;
+  friend bool operator==(const GroupOrder&, const GroupOrder&) = default;
+};
+
+/// Microbatch by microbatch, inside each in the flow order of the modules (encoders first); the
+/// backward inherits the priorities of the forward.
+GroupOrder natural_order(const ReplicaGraph& graph);
+
+}  // namespace dipsim::dip

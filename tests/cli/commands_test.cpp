@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/files.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/run_program.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace dipsim::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::vector<std::string> kSmallCompare = {"compare",
+                                                "--model",
+                                                "vlm-s",
+                                                "--trace",
+                                                "dip-images",
+                                                "--schedules",
+                                                "1f1b,interleaved,dip",
+                                                "--iterations",
+                                                "3",
+                                                "--microbatches",
+                                                "8",
+                                                "--quiet"};
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    files[entry.path().filename().string()] = read_file(entry.path());
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("simulate: 1F1B of the reference case W1 takes 213 units") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      run_program({"simulate", "--ranks", "8", "--microbatches", "64", "--forward-us", "1000",
+                   "--backward-input-us", "1000", "--backward-weight-us", "1000", "--schedule",
+                   "1f1b", "--format", "json"},
+                  folder.path());
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const json result = json::parse(outcome.out);
+  CHECK(result.at("schema_version") == 1);
+  CHECK(result.at("schedules").at(0).at("makespan_ms") == 213.0);
+  CHECK(result.at("schedules").at(0).at("fits") == true);
+}
+
+TEST_CASE("simulate: 65,536 interleaved passes run in at most 40 MiB") {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_program({"simulate", "--ranks", "32", "--microbatches", "256",
+                                       "--chunks", "4", "--schedule", "interleaved"},
+                                      folder.path());
+  REQUIRE(outcome.exit_code == 0);
+#ifndef __SANITIZE_ADDRESS__
+  CHECK(outcome.peak_kib <= 40 * 1024);
+#endif
+}
+
+TEST_CASE("compare writes every file, and the same bytes whatever the number of threads") {
+  const TemporaryFolder folder;
+  for (const char* jobs : {"1", "2", "5"}) {
+    const Outcome outcome = run_program(
+        with(kSmallCompare, {"--jobs", jobs, "--out", std::string("out") + jobs}), folder.path());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+  }
+  std::map<std::string, std::string> first = files_of(folder.path() / "out1");
+  for (const char* name : {"result.json", "run.json", "iterations.csv", "summary.md", "report.html",
+                           "comparison.svg", "timeline_dip.svg", "memory_dip.svg", "dip.trace.json",
+                           "plan_dip.json", "plan_1f1b.json"}) {
+    CHECK(first.contains(name));
+  }
+  first.erase("run.json");
+  for (const char* other : {"out2", "out5"}) {
+    std::map<std::string, std::string> files = files_of(folder.path() / other);
+    files.erase("run.json");
+    CHECK(files == first);
+  }
+}
+
+TEST_CASE("a plan that compare wrote runs again with the same times") {
+  const TemporaryFolder folder;
+  REQUIRE(run_program(with(kSmallCompare, {"--out", "out"}), folder.path()).exit_code == 0);
+  const json comparison = json::parse(read_file(folder.path() / "out" / "result.json"));
+  const Outcome again =
+      run_program({"simulate", "out/plan_dip.json", "--format", "json"}, folder.path());
+  REQUIRE(again.exit_code == 0);
+  const json result = json::parse(again.out).at("schedules").at(0);
+  const json& spread = comparison.at("schedules").at(2).at("iteration_time_ms");
+  CHECK(result.at("iteration_time_ms") >= spread.at("min"));
+  CHECK(result.at("iteration_time_ms") <= spread.at("max"));
+}
+
+TEST_CASE("plan writes a file that simulate runs, with its search facts in describe") {
+  const TemporaryFolder folder;
+  const Outcome planned = run_program(
+      {"plan", "--model", "vlm-s", "--trace", "dip-images", "--microbatches", "8", "--iteration",
+       "2", "--schedule", "dip", "--out", "plan.json", "--format", "json", "--quiet"},
+      folder.path());
+  CAPTURE(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  const json before = json::parse(planned.out).at("schedules").at(0);
+  const Outcome run = run_program({"simulate", "plan.json", "--format", "json"}, folder.path());
+  REQUIRE(run.exit_code == 0);
+  const json after = json::parse(run.out).at("schedules").at(0);
+  CHECK(after.at("iteration_time_ms") == before.at("iteration_time_ms").at("mean"));
+  CHECK(run_program({"describe", "plan.json"}, folder.path()).exit_code == 0);
+}
+
+TEST_CASE("list and describe know everything by name") {
+  const TemporaryFolder folder;
+  for (const char* kind : {"models", "clusters", "gpus", "schedules", "traces"}) {
+    CAPTURE(kind);
+    const Outcome list = run_program({"list", kind, "--format", "json"}, folder.path());
+    REQUIRE(list.exit_code == 0);
+    const json entries = json::parse(list.out).at(kind);
+    CHECK(entries.size() >= 4);
+    for (const json& entry : entries) {
+      const Outcome described =
+          run_program({"describe", entry.at("name").get<std::string>()}, folder.path());
+      CAPTURE(entry.dump());
+      CHECK(described.exit_code == 0);
+      CHECK_FALSE(described.out.empty());
+    }
+  }
+}
+
+TEST_CASE("a --fail-if condition that holds ends with exit code 5 and keeps the report") {
+  const TemporaryFolder folder;
+  const std::string condition = R"("dip".iteration_time_ms.mean > 0.001)";
+  const Outcome outcome =
+      run_program(with(kSmallCompare, {"--out", "out", "--fail-if", condition}), folder.path());
+  CHECK(outcome.exit_code == 5);
+  CHECK(outcome.err.find("--fail-if") != std::string::npos);
+  CHECK(fs::exists(folder.path() / "out" / "report.html"));
+}
+
+}  // namespace dipsim::test

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace dipsim::test {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+  long peak_kib = 0;  ///< largest resident set
+};
+
+/// Runs the dipsim program of this build in `folder` and waits for it.
+Outcome run_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+}  // namespace dipsim::test
