@@ -196,8 +196,9 @@ Flows find_flows(const Draft& draft, const Batch& batch, const CostSource& costs
       found.flows.emplace_back().stops = finder.stops_of(w);
     }
     Flow& flow = found.flows[static_cast<std::size_t>(entry->second)];
-    found.places.push_back({entry->second, static_cast<std::int32_t>(flow.works.size())});
-    flow.works.push_back(WorkId{w});
+    found.places.push_back(
+        {.flow = entry->second, .position = static_cast<std::int32_t>(flow.works.size())});
+    flow.works.emplace_back(w);
     found.shape.push_back(shapes.of(shape_key(work, batch)));
   }
   found.links = find_links(draft, costs.problem());

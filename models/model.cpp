@@ -12,17 +12,18 @@
 namespace dipsim {
 
 std::string_view name_of(Block block) {
-  constexpr std::array<std::string_view, 3> kNames = {"gated", "plain", "dit"};
-  return kNames[static_cast<std::size_t>(block)];
+  constexpr std::array<std::string_view, 3> names = {"gated", "plain", "dit"};
+  return names[static_cast<std::size_t>(block)];
 }
 
 std::string_view name_of(AttentionMask mask) {
-  constexpr std::array<std::string_view, 3> kNames = {"full", "causal", "documents"};
-  return kNames[static_cast<std::size_t>(mask)];
+  constexpr std::array<std::string_view, 3> names = {"full", "causal", "documents"};
+  return names[static_cast<std::size_t>(mask)];
 }
 
 std::vector<Feed> LmmModel::feeds() const {
   std::vector<Feed> out;
+  out.reserve(modules.size());
   for (const LmmModule& module : modules) {
     out.push_back(module.feed);
   }
@@ -65,8 +66,8 @@ void check_inputs(const LmmModel& model, std::size_t index, const std::string& w
   }
   const bool has_prompt =
       module.inputs.size() == 1 && model.modules[module.inputs.front().row()].feed == Feed::Prompt;
-  if ((module.spec.block == Block::Dit || module.feed == Feed::Clip) &&
-      !(module.spec.block == Block::Dit && module.feed == Feed::Clip && has_prompt)) {
+  const bool is_dit = module.spec.block == Block::Dit;
+  if (is_dit != (module.feed == Feed::Clip) || (is_dit && !has_prompt)) {
     fail_input(where,
                fmt::format("module {}: a dit block goes with the feed \"clip\" and one input "
                            "of the feed \"prompt\"",

@@ -15,20 +15,20 @@ namespace dipsim {
 
 namespace {
 
-/// The names of the first n values of an enumeration.
-template <class Enum, std::size_t n>
-std::array<std::string_view, n> names() {
-  std::array<std::string_view, n> out;
-  for (std::size_t i = 0; i < n; ++i) {
+/// The names of the first `Count` values of an enumeration.
+template <class Enum, std::size_t Count>
+std::array<std::string_view, Count> names() {
+  std::array<std::string_view, Count> out;
+  for (std::size_t i = 0; i < Count; ++i) {
     out[i] = name_of(static_cast<Enum>(i));
   }
   return out;
 }
 
-/// A text that names one of the first n values of an enumeration.
-template <class Enum, std::size_t n>
+/// A text that names one of the first `Count` values of an enumeration.
+template <class Enum, std::size_t Count>
 Enum read_enum(const JsonValue& value, std::string_view what) {
-  return static_cast<Enum>(value.one_of(names<Enum, n>(), what));
+  return static_cast<Enum>(value.one_of(names<Enum, Count>(), what));
 }
 
 constexpr int kMaxLayers = 10'000;
@@ -96,6 +96,7 @@ ModuleSpec module_of(const JsonValue& value) {
 /// Names of earlier modules.
 std::vector<ModuleId> read_inputs(const JsonValue& value, const std::vector<LmmModule>& earlier) {
   std::vector<std::string_view> names;
+  names.reserve(earlier.size());
   for (const LmmModule& module : earlier) {
     names.push_back(module.spec.name);
   }

@@ -91,7 +91,7 @@ std::vector<Event> events_by_time(const PlanRun& run) {
       events.push_back({task.rank, TaskId(i), run.timeline.spans[i]});
     }
   }
-  std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
+  std::ranges::sort(events, [](const Event& a, const Event& b) {
     return std::tie(a.span.start, a.task, a.rank) < std::tie(b.span.start, b.task, b.rank);
   });
   return events;
@@ -110,29 +110,29 @@ class TraceText {
   std::string finish() && { return std::move(out_) + "\n],\"displayTimeUnit\":\"ms\"}\n"; }
 
  private:
-  std::string out_ = "{\"traceEvents\":[";
+  std::string out_ = R"({"traceEvents":[)";
   bool first_ = true;
 };
 
 std::string arguments(const PlanRun& run, const TaskNames& names, TaskId id) {
   const Task& task = run.graph.task(id);
-  std::string out = fmt::format("\"task\":{}", id.value);
+  std::string out = fmt::format(R"("task":{})", id.value);
   if (task.work.valid()) {
-    out += fmt::format(",\"work\":{},\"microbatch\":{}", task.work.value,
+    out += fmt::format(R"(,"work":{},"microbatch":{})", task.work.value,
                        json_string(names.microbatch(task.work)));
   }
   if (task.chunk.valid()) {
-    out += fmt::format(",\"chunk\":{}", task.chunk.value);
+    out += fmt::format(R"(,"chunk":{})", task.chunk.value);
   }
   if (task.pair.valid() && task.pair.row() < run.schedule.chosen.size()) {
     const StrategyId chosen = run.schedule.chosen[task.pair.row()];
-    out += fmt::format(",\"strategy\":\"{}\"", name_of(run.graph.strategy(chosen).mode));
+    out += fmt::format(R"(,"strategy":"{}")", name_of(run.graph.strategy(chosen).mode));
   }
   if (task.peer.valid()) {
-    out += fmt::format(",\"peer\":{}", task.peer.value);
+    out += fmt::format(R"(,"peer":{})", task.peer.value);
   }
   if (task.bytes.count != 0) {
-    out += fmt::format(",\"bytes\":{}", task.bytes.count);
+    out += fmt::format(R"(,"bytes":{})", task.bytes.count);
   }
   return out;
 }

@@ -130,6 +130,7 @@ std::vector<double> thinned(const std::vector<double>& values) {
 
 std::vector<double> times_ms(const ScheduleResult& schedule) {
   std::vector<double> out;
+  out.reserve(schedule.iterations.size());
   for (const IterationResult& iteration : schedule.iterations) {
     out.push_back(to_milliseconds(iteration.iteration));
   }

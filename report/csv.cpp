@@ -52,29 +52,28 @@ void append_line(std::string& out, const std::vector<std::string>& parts) {
   out += '\n';
 }
 
+constexpr std::array<Definition, 16> kColumns = {{
+    {"iteration", "number of the iteration, from 0"},
+    {"schedule", "name of the schedule"},
+    {"iteration_time_ms", "makespan, gradient reduction and optimizer"},
+    {"makespan_ms", "from the first start to the last end of the passes"},
+    {"lower_bound_ms", "bound on the makespan, of the schedule's own plan"},
+    {"busy_ms", "time in passes, summed over ranks"},
+    {"bubble_ratio", "idle / (idle + busy)"},
+    {"bubble_overhead", "idle / busy"},
+    {"mfu", "model FLOPs / (iteration time × peak of all GPUs); 0 where unknown"},
+    {"peak_memory_gib", "memory of the fullest rank, per GPU"},
+    {"fits", "whether every rank stays within its limit"},
+    {"idle_pipeline_ms", "idle time waiting for inputs, summed over ranks; so are the next"},
+    {"idle_transfer_ms", "waiting for transfers"},
+    {"idle_collective_ms", "waiting for collectives and copies"},
+    {"idle_host_ms", "waiting for the host"},
+    {"idle_straggler_ms", "waiting for a slower replica"},
+}};
+
 }  // namespace
 
-std::span<const Definition> iteration_columns() {
-  static constexpr std::array<Definition, 16> kColumns = {{
-      {"iteration", "number of the iteration, from 0"},
-      {"schedule", "name of the schedule"},
-      {"iteration_time_ms", "makespan, gradient reduction and optimizer"},
-      {"makespan_ms", "from the first start to the last end of the passes"},
-      {"lower_bound_ms", "bound on the makespan, of the schedule's own plan"},
-      {"busy_ms", "time in passes, summed over ranks"},
-      {"bubble_ratio", "idle / (idle + busy)"},
-      {"bubble_overhead", "idle / busy"},
-      {"mfu", "model FLOPs / (iteration time × peak of all GPUs); 0 where unknown"},
-      {"peak_memory_gib", "memory of the fullest rank, per GPU"},
-      {"fits", "whether every rank stays within its limit"},
-      {"idle_pipeline_ms", "idle time waiting for inputs, summed over ranks; so are the next"},
-      {"idle_transfer_ms", "waiting for transfers"},
-      {"idle_collective_ms", "waiting for collectives and copies"},
-      {"idle_host_ms", "waiting for the host"},
-      {"idle_straggler_ms", "waiting for a slower replica"},
-  }};
-  return kColumns;
-}
+std::span<const Definition> iteration_columns() { return kColumns; }
 
 std::string iterations_csv(const Comparison& comparison) {
   std::vector<std::string> header;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace dipsim {
 
@@ -45,6 +46,7 @@ FullestRank fullest_rank(const ScheduleResult& schedule, const ScheduleSummary& 
 
 std::vector<ScheduleSummary> summarize_all(const Comparison& comparison) {
   std::vector<ScheduleSummary> summaries;
+  summaries.reserve(comparison.schedules.size());
   for (std::size_t i = 0; i < comparison.schedules.size(); ++i) {
     summaries.push_back(summarize(comparison, i));
   }
@@ -58,8 +60,8 @@ std::vector<std::size_t> ranking(const std::vector<ScheduleSummary>& summaries) 
       order.push_back(i);
     }
   }
-  std::ranges::stable_sort(order, {},
-                           [&](std::size_t i) { return summaries[i].iteration_time_ms.mean; });
+  std::ranges::sort(
+      order, {}, [&](std::size_t i) { return std::pair(summaries[i].iteration_time_ms.mean, i); });
   return order;
 }
 

@@ -49,7 +49,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view between
 
 std::string memory_text(const Facts& facts, std::size_t i) {
   const FullestRank fullest = fullest_rank(facts.comparison.schedules[i], facts.summaries[i]);
-  std::string text = fmt::format("rank {} needs {} GiB", fullest.rank, fixed(fullest.peak_gib, gib_decimals(fullest.peak_gib)));
+  std::string text = fmt::format("rank {} needs {} GiB", fullest.rank,
+                                 fixed(fullest.peak_gib, gib_decimals(fullest.peak_gib)));
   if (fullest.limit_gib > 0.0) {
     text += fmt::format(" of {} GiB", fixed(fullest.limit_gib, gib_decimals(fullest.limit_gib)));
   }

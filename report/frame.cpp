@@ -32,6 +32,12 @@ int flow(const std::vector<LegendEntry>& entries, Place place) {
   return entries.empty() ? 0 : line + 1;
 }
 
+constexpr std::size_t kLongestName = 28;
+
+constexpr double kTickLabels = 50.0;
+
+constexpr double kRankSize = 13.0;
+
 }  // namespace
 
 double draw_heading(Svg& svg, const PictureText& text) {
@@ -53,14 +59,13 @@ void draw_legend(Svg& svg, double y, const std::vector<LegendEntry>& entries) {
 }
 
 std::string short_name(const std::string& name) {
-  constexpr std::size_t kLongest = 28;
-  if (display_width(name) <= kLongest) {
+  if (display_width(name) <= kLongestName) {
     return name;
   }
   std::size_t bytes = 0;
   for (std::size_t width = 0; bytes < name.size(); ++bytes) {
     const bool starts_character = (static_cast<unsigned char>(name[bytes]) & 0xC0U) != 0x80U;
-    if (starts_character && ++width == kLongest) {
+    if (starts_character && ++width == kLongestName) {
       break;
     }
   }
@@ -76,11 +81,9 @@ double names_width(const Comparison& comparison) {
 }
 
 Scale rank_row_scale(double last_ms, const TaskNames& names) {
-  constexpr double kTickLabels = 50.0;
-  constexpr double kSize = 13.0;
   double label_width = 0.0;
   for (std::size_t rank = 0; rank < names.ranks(); ++rank) {
-    label_width = std::max(label_width, text_width(names.rank(RankId(rank)), kSize));
+    label_width = std::max(label_width, text_width(names.rank(RankId(rank)), kRankSize));
   }
   return {0.0, std::max(last_ms, 1e-6), std::ceil(kMargin + label_width + kTickLabels),
           kRowTextX - 10.0};

@@ -73,15 +73,20 @@ std::string figures_header(const Table& table) {
   return out + "</tr>\n";
 }
 
+std::string_view css_class(const Column& column, const Cell& cell) {
+  if (!column.unit.empty()) {
+    return " class=\"number\"";
+  }
+  const bool* const yes = std::get_if<bool>(&cell.value);
+  return yes != nullptr && !*yes ? " class=\"no\"" : "";
+}
+
 std::string figures_row(const Table& table, const std::vector<Cell>& row) {
   const bool wins = std::get<bool>(row.front().value);
   std::string out = wins ? "<tr class=\"winner\">" : "<tr>";
   for (std::size_t i = 1; i < row.size(); ++i) {
-    const bool* const yes = std::get_if<bool>(&row[i].value);
-    const std::string_view css_class = !table.columns[i].unit.empty() ? " class=\"number\""
-                                       : yes != nullptr && !*yes      ? " class=\"no\""
-                                                                      : "";
-    out += fmt::format("<td{}>{}</td>", css_class, escape_xml(row[i].shown));
+    out +=
+        fmt::format("<td{}>{}</td>", css_class(table.columns[i], row[i]), escape_xml(row[i].shown));
   }
   return out + "</tr>\n";
 }

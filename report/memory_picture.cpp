@@ -38,14 +38,21 @@ std::vector<std::size_t> ranks_to_show(const PlanRun& run) {
   if (ranks.size() <= kMostPanels) {
     return ranks;
   }
-  std::ranges::stable_sort(ranks, std::greater<>(), [&](std::size_t i) {
+  std::ranges::sort(ranks, {}, [&](std::size_t i) {
     const double limit = limit_gib(run, i);
     const double peak = to_gib(run.timeline.memory[i].peak);
-    return limit > 0.0 ? peak / limit : peak;
+    return std::pair(limit > 0.0 ? -peak / limit : -peak, i);
   });
   ranks.resize(kMostPanels);
   std::ranges::sort(ranks);
   return ranks;
+}
+
+double panel_height(std::size_t panels) {
+  if (panels <= 4) {
+    return 120.0;
+  }
+  return panels <= 8 ? 88.0 : 62.0;
 }
 
 /// Top of the y axis, common to all panels. A limit far above every peak is left out: it would
@@ -164,7 +171,7 @@ std::string memory_svg(const PlanRun& run, const PictureText& text) {
     end = std::max(end, span.end);
   }
   const Scale x = rank_row_scale(to_milliseconds(end - kStart), names);
-  const double height = ranks.size() <= 4 ? 120.0 : ranks.size() <= 8 ? 88.0 : 62.0;
+  const double height = panel_height(ranks.size());
   const double top = kHeadingHeight + legend_height(legend) + 14.0;
   const double bottom = top + height * static_cast<double>(ranks.size());
 

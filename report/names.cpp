@@ -16,6 +16,7 @@ using SliceKey = std::tuple<int, int, int, std::vector<int>>;
 
 SliceKey slice_key(const Work& work) {
   std::vector<int> microbatches;
+  microbatches.reserve(work.portions.size());
   for (const Portion& portion : work.portions) {
     microbatches.push_back(portion.microbatch.value);
   }
@@ -39,13 +40,16 @@ std::string microbatches_text(const Work& work) {
   return fmt::format("{}{}{}", first, work.portions.size() == 2 ? "+" : "…", last);
 }
 
+bool has_replicas(const std::vector<Rank>& ranks) {
+  return std::ranges::any_of(ranks, [](const Rank& rank) { return rank.replica > 0; });
+}
+
 }  // namespace
 
-TaskNames::TaskNames(const TaskGraph& graph) : graph_(graph) {
+TaskNames::TaskNames(const TaskGraph& graph)
+    : graph_(graph), several_replicas_(has_replicas(graph.placement.ranks)) {
   name_works();
   name_module_sets();
-  several_replicas_ =
-      std::ranges::any_of(graph.placement.ranks, [](const Rank& rank) { return rank.replica > 0; });
 }
 
 void TaskNames::name_works() {

@@ -31,22 +31,22 @@ class TaskNames {
   [[nodiscard]] const std::vector<std::string>& module_sets() const { return module_sets_; }
 
   /// "F mb3b vit", "transfer mb3b vit to rank 2", "collective".
-  [[nodiscard]] std::string task(TaskId task) const;
+  [[nodiscard]] std::string task(TaskId id) const;
 
   [[nodiscard]] std::size_t ranks() const { return graph_.placement.ranks.size(); }
 
   /// "rank 5", and its replica where there are several.
-  [[nodiscard]] std::string rank(RankId rank) const;
+  [[nodiscard]] std::string rank(RankId id) const;
 
  private:
   void name_works();
   void name_module_sets();
 
   const TaskGraph& graph_;
+  bool several_replicas_;
   std::vector<std::string> works_;
   std::vector<std::string> module_sets_;
   std::vector<std::size_t> set_of_chunk_;
-  bool several_replicas_ = false;
 };
 
 }  // namespace dipsim

@@ -30,19 +30,25 @@ constexpr std::array<std::string_view, 10> kSchedules = {"#0072b2", "#d55e00", "
                                                          "#e0a100", "#3fa7d6", "#7f3c8d", "#6b6b6b",
                                                          "#8a8f00", "#e0413f"};
 
+constexpr std::array<double, 3> kLuminanceWeights = {0.2126, 0.7152, 0.0722};
+
 /// Relative luminance of "#rrggbb" (WCAG 2.1).
 double luminance(std::string_view colour) {
-  constexpr std::array<double, 3> kWeights = {0.2126, 0.7152, 0.0722};
   double sum = 0.0;
-  for (std::size_t i = 0; i < kWeights.size(); ++i) {
+  for (std::size_t i = 0; i < kLuminanceWeights.size(); ++i) {
     int value = 0;
     const char* const digits = colour.data() + 1 + 2 * i;
     std::from_chars(digits, digits + 2, value, 16);
     const double c = value / 255.0;
-    sum += kWeights[i] * (c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
+    sum += kLuminanceWeights[i] * (c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
   }
   return sum;
 }
+
+constexpr std::array<std::string_view, 3> kDashes = {"", "6 3", "2 3"};
+
+constexpr std::array<std::string_view, 5> kIdle = {"#f0b84f", kTransferColour, kCollectiveColour,
+                                                   "#cf4f7f", "#7d7d7d"};
 
 }  // namespace
 
@@ -72,14 +78,9 @@ std::string_view schedule_colour(std::size_t index) {
 }
 
 std::string_view schedule_dash(std::size_t index) {
-  static constexpr std::array<std::string_view, 3> kDashes = {"", "6 3", "2 3"};
   return kDashes[index / kSchedules.size() % kDashes.size()];
 }
 
-std::string_view idle_colour(std::size_t cause) {
-  static constexpr std::array<std::string_view, 5> kColours = {
-      "#f0b84f", kTransferColour, kCollectiveColour, "#cf4f7f", "#7d7d7d"};
-  return kColours[cause % kColours.size()];
-}
+std::string_view idle_colour(std::size_t cause) { return kIdle[cause % kIdle.size()]; }
 
 }  // namespace dipsim

@@ -22,21 +22,24 @@ std::string number(double pixels) { return svg_number(pixels); }
 /// `class="ink" fill="#1d2329"`; colours that no page changes have no class.
 std::string paint(std::string_view attribute, Theme theme) {
   if (theme.css_class.empty()) {
-    return fmt::format("{}=\"{}\"", attribute, theme.colour);
+    return fmt::format(R"({}="{}")", attribute, theme.colour);
   }
-  return fmt::format("class=\"{}\" {}=\"{}\"", theme.css_class, attribute, theme.colour);
+  return fmt::format(R"(class="{}" {}="{}")", theme.css_class, attribute, theme.colour);
 }
 
 std::string stroke(Theme theme, LineStyle style) {
   std::string out = paint("stroke", theme);
   if (style.width != 1.0) {
-    out += fmt::format(" stroke-width=\"{}\"", number(style.width));
+    out += fmt::format(R"( stroke-width="{}")", number(style.width));
   }
   if (!style.dash.empty()) {
-    out += fmt::format(" stroke-dasharray=\"{}\"", style.dash);
+    out += fmt::format(R"( stroke-dasharray="{}")", style.dash);
   }
   return out;
 }
+
+constexpr std::array<std::string_view, 3> kAnchors = {"", R"( text-anchor="middle")",
+                                                      R"( text-anchor="end")"};
 
 }  // namespace
 
@@ -67,7 +70,7 @@ Svg::Svg(double width, double height, std::string_view title) {
 
 void Svg::rect(double x, double y, double width, double height, Theme fill,
                std::string_view tooltip) {
-  fmt::format_to(std::back_inserter(out_), "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}",
+  fmt::format_to(std::back_inserter(out_), R"(<rect x="{}" y="{}" width="{}" height="{}" {})",
                  number(x), number(y), number(width), number(height), paint("fill", fill));
   if (tooltip.empty()) {
     out_ += "/>\n";
@@ -83,12 +86,10 @@ void Svg::line(double x1, double y1, double x2, double y2, Theme theme, LineStyl
 }
 
 void Svg::text(double x, double y, std::string_view text, const TextStyle& style) {
-  static constexpr std::array<std::string_view, 3> kAnchors = {"", " text-anchor=\"middle\"",
-                                                               " text-anchor=\"end\""};
   fmt::format_to(std::back_inserter(out_),
                  "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{}{} {}>{}</text>\n", number(x),
                  number(y), number(style.size), kAnchors[static_cast<std::size_t>(style.anchor)],
-                 style.bold ? " font-weight=\"600\"" : "", paint("fill", style.theme),
+                 style.bold ? R"( font-weight="600")" : "", paint("fill", style.theme),
                  escape_xml(one_line(text)));
 }
 
@@ -98,9 +99,9 @@ void Svg::circle(double x, double y, double radius, Theme fill) {
 }
 
 void Svg::area(std::string_view data, Theme fill, double opacity) {
-  fmt::format_to(std::back_inserter(out_), "<path d=\"{}\" {}", data, paint("fill", fill));
+  fmt::format_to(std::back_inserter(out_), R"(<path d="{}" {})", data, paint("fill", fill));
   if (opacity != 1.0) {
-    fmt::format_to(std::back_inserter(out_), " fill-opacity=\"{}\"", number(opacity));
+    fmt::format_to(std::back_inserter(out_), R"( fill-opacity="{}")", number(opacity));
   }
   out_ += "/>\n";
 }

@@ -52,14 +52,14 @@ class Svg {
   /// `tooltip` shows in browsers when the pointer rests on the rectangle.
   void rect(double x, double y, double width, double height, Theme fill,
             std::string_view tooltip = {});
-  void line(double x1, double y1, double x2, double y2, Theme stroke, LineStyle style = {});
+  void line(double x1, double y1, double x2, double y2, Theme theme, LineStyle style = {});
   void text(double x, double y, std::string_view text, const TextStyle& style = {});
   void circle(double x, double y, double radius, Theme fill);
 
   /// An area; `data` is path data.
   void area(std::string_view data, Theme fill, double opacity = 1.0);
   /// A stroke along path data.
-  void curve(std::string_view data, Theme stroke, LineStyle style = {});
+  void curve(std::string_view data, Theme theme, LineStyle style = {});
 
   /// Opens a group in which texts are centred and have this size and colour: label() needs a few
   /// bytes per text.

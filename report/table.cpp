@@ -173,7 +173,7 @@ std::string render_markdown(const Table& table) {
 }  // namespace
 
 Format format_of(std::string_view name) {
-  const auto found = std::ranges::find(kFormatNames, name);
+  const auto* const found = std::ranges::find(kFormatNames, name);
   if (found == kFormatNames.end()) {
     fail_input("--format", unknown_name("format", name, kFormatNames));
   }

@@ -19,17 +19,28 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
+/// Bytes that the first byte of a sequence announces, 0 where it can't be first.
+std::size_t announced_length(unsigned lead) {
+  if (lead < 0x80) {
+    return 1;
+  }
+  if (lead < 0xC2 || lead > 0xF4) {
+    return 0;
+  }
+  if (lead >= 0xF0) {
+    return 4;
+  }
+  return lead >= 0xE0 ? 3 : 2;
+}
+
 /// Bytes of the well-formed UTF-8 sequence at the start of `text`, 0 where there is none (Unicode
 /// standard, table 3-7) or where XML 1.0 excludes its character (U+FFFE and U+FFFF).
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) {
-    return 0;
+  const std::size_t length = announced_length(lead);
+  if (length <= 1 || text.size() < length) {
+    return text.size() < length ? 0 : length;
   }
   for (std::size_t i = 1; i < length; ++i) {
     if (!is_continuation(text[i])) {

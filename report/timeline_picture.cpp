@@ -54,23 +54,32 @@ struct Layout {
     return row_top(box.row) + (box.half == Half::Lower ? bar / 2.0 : 0.0);
   }
 
+  [[nodiscard]] double half_middle(std::size_t i, Half half) const {
+    if (half == Half::Whole) {
+      return row_top(i) + bar / 2.0;
+    }
+    return row_top(i) + (half == Half::Upper ? bar / 4.0 : 0.75 * bar);
+  }
+
   [[nodiscard]] double box_height(const Box& box) const {
     return box.half == Half::Whole ? bar : bar / 2.0;
   }
 };
 
-Layout lay_out(const TimelineRows& rows, const TaskNames& names, double top) {
-  struct Size {
-    std::size_t most_rows;
-    double row, gap, strip, label;
-  };
+/// Heights, by the number of rows.
+struct RowSize {
+  std::size_t most_rows;
+  double row, gap, strip, label;
+};
 
-  static constexpr std::array<Size, 4> kSizes = {{{8, 46.0, 8.0, 6.0, 13.0},
-                                                  {16, 32.0, 6.0, 5.0, 13.0},
-                                                  {32, 21.0, 3.0, 3.0, 12.0},
-                                                  {kMostRows, 14.0, 2.0, 2.0, 10.0}}};
-  const Size& size = *std::ranges::find_if(
-      kSizes, [&](const Size& one) { return rows.ranks.size() <= one.most_rows; });
+constexpr std::array<RowSize, 4> kRowSizes = {{{8, 46.0, 8.0, 6.0, 13.0},
+                                               {16, 32.0, 6.0, 5.0, 13.0},
+                                               {32, 21.0, 3.0, 3.0, 12.0},
+                                               {kMostRows, 14.0, 2.0, 2.0, 10.0}}};
+
+Layout lay_out(const TimelineRows& rows, const TaskNames& names, double top) {
+  const RowSize& size = *std::ranges::find_if(
+      kRowSizes, [&](const RowSize& one) { return rows.ranks.size() <= one.most_rows; });
   Layout layout;
   layout.x = rank_row_scale(to_milliseconds(rows.end - kStart), names);
   layout.top = top;
@@ -84,6 +93,7 @@ Layout lay_out(const TimelineRows& rows, const TaskNames& names, double top) {
 
 std::vector<LegendEntry> legend(const TimelineRows& rows) {
   std::vector<LegendEntry> entries;
+  entries.reserve(rows.colours.size() + kMarkStyles.size() + 1);
   for (const BoxColour& colour : rows.colours) {
     entries.push_back({colour.name, {"", colour.fill}});
   }
@@ -183,9 +193,7 @@ void draw_dense_boxes(Svg& svg, const TimelineRows& rows, const Layout& layout, 
       height = layout.box_height(box);
     }
     if (i + 1 == rows.boxes.size() || rows.boxes[i + 1].row != box.row) {
-      const double middle = layout.row_top(box.row) + (half == Half::Whole   ? layout.bar / 2.0
-                                                       : half == Half::Upper ? layout.bar / 4.0
-                                                                             : 0.75 * layout.bar);
+      const double middle = layout.half_middle(box.row, half);
       for (const Run& run : painter.take_runs()) {
         strokes[run.colour].add(middle, run.from, run.to);
       }

@@ -77,7 +77,7 @@ class Colours {
 
   explicit Colours(const TaskNames& names) : names_(names) {}
 
-  Key key(const Task& task) const {
+  [[nodiscard]] Key key(const Task& task) const {
     if (task.op == Op::Optimizer) {
       return {names_.module_sets().size(), Op::Optimizer};
     }
@@ -101,7 +101,7 @@ class Colours {
     return colours;
   }
 
-  std::size_t of(const Task& task) const { return index_.at(key(task)); }
+  [[nodiscard]] std::size_t of(const Task& task) const { return index_.at(key(task)); }
 
  private:
   const TaskNames& names_;
@@ -194,11 +194,11 @@ TimelineRows timeline_rows(const PlanRun& run, const TaskNames& names, std::size
   for (Box& box : rows.boxes) {
     box.colour = colours.of(run.graph.task(box.task));
   }
-  const auto by_row_and_start = [](const auto& a, const auto& b) {
-    return std::tie(a.row, a.start) < std::tie(b.row, b.start);
-  };
-  std::ranges::stable_sort(rows.boxes, by_row_and_start);
-  std::ranges::stable_sort(rows.marks, by_row_and_start);
+  std::ranges::sort(rows.boxes, {},
+                    [](const Box& box) { return std::tuple(box.row, box.start, box.task); });
+  std::ranges::sort(rows.marks, {}, [](const Mark& mark) {
+    return std::tuple(mark.row, mark.start, mark.end, mark.kind);
+  });
   rows.idle_share = idle_shares(rows, run);
   return rows;
 }

@@ -46,7 +46,7 @@ struct TimelineRows {
   std::vector<double> idle_share;  ///< per row: of the makespan
   std::vector<BoxColour> colours;  ///< module by module; only those in use
   std::vector<Box> boxes;          ///< by row, start and task
-  std::vector<Mark> marks;         ///< by row, start and task
+  std::vector<Mark> marks;         ///< by row and start
   Time end{};                      ///< of the last task
 };
 

@@ -12,7 +12,8 @@ Composer::Composer(const TaskGraph& graph, const ReplicaGraph& replica, const Di
       interleaver_(replica),
       chooser_(replica),
       clock_(replica),
-      durations_(replica.passes.size()) {
+      durations_(replica.passes.size()),
+      used_(replica.pair_count()) {
   add_levels(graph);
   for (Composition* each : {&round_, &best_}) {
     each->sequence.resize(replica.passes.size());
@@ -47,25 +48,32 @@ void Composer::add_levels(const TaskGraph& graph) {
 
 const Composition& Composer::compose(const GroupOrder& order, std::size_t level) {
   const Level& use = levels_[level];
-  const int rounds = options_->memory_choice ? options_->rounds : 1;
   std::ranges::copy(use.choice, round_.choice.begin());
-  for (int round = 0; round < rounds; ++round) {
-    set_durations(*replica_, round_.choice, durations_);
-    std::ranges::copy(interleaver_.run(order, durations_, use.soft, use.hard),
-                      round_.sequence.begin());
-    round_.makespan = interleaver_.makespan();
-    if (options_->memory_choice) {
-      chooser_.choose(round_.sequence, round_.choice);
-      set_durations(*replica_, round_.choice, durations_);
-      round_.makespan = retime(clock_, round_.sequence, durations_);
-    }
+  for (int round = 0; round < options_->rounds; ++round) {
+    std::ranges::copy(round_.choice, used_.begin());
+    run_round(order, use);
     if (round == 0 || round_.makespan < best_.makespan) {
       std::swap(round_.sequence, best_.sequence);
       best_.makespan = round_.makespan;
       std::ranges::copy(round_.choice, best_.choice.begin());
     }
+    if (round_.choice == used_) {
+      break;  // every further round would be this one
+    }
   }
   return best_;
+}
+
+/// Interleaves with the times of round_.choice, then chooses anew.
+void Composer::run_round(const GroupOrder& order, const Level& use) {
+  set_durations(*replica_, round_.choice, durations_);
+  std::ranges::copy(interleaver_.run(order, durations_, use.soft, use.hard),
+                    round_.sequence.begin());
+  if (options_->memory_choice) {
+    chooser_.choose(round_.sequence, round_.choice);
+    set_durations(*replica_, round_.choice, durations_);
+  }
+  round_.makespan = retime(clock_, round_.sequence, durations_);
 }
 
 }  // namespace dipsim::dip

@@ -26,7 +26,8 @@ struct Composition {
 /// thread; no allocation after construction.
 class Composer {
  public:
-  /// Both arguments must outlive the composer. Throws Infeasible when no memory level fits.
+  /// `replica` and `options` must outlive the composer. Throws Infeasible when no memory level
+  /// fits.
   Composer(const TaskGraph& graph, const ReplicaGraph& replica, const DipOptions& options);
 
   /// Memory levels that can be used.
@@ -45,6 +46,7 @@ class Composer {
   };
 
   void add_levels(const TaskGraph& graph);
+  void run_round(const GroupOrder& order, const Level& use);
 
   const ReplicaGraph* replica_;
   const DipOptions* options_;
@@ -53,6 +55,7 @@ class Composer {
   MemoryChooser chooser_;
   PassClock clock_;
   std::vector<Nanoseconds> durations_;
+  Choice used_;  ///< that the round in progress has interleaved with
   Composition round_;
   Composition best_;
 };

@@ -14,20 +14,19 @@
 
 namespace dipsim::dip {
 
-/// Turns priorities into an order of all passes. Every rank has a queue per direction. Where the
-/// paper leaves room, the reading that its prototype studies found best:
+/// Turns priorities into an order of all passes. Every rank has a queue per direction. The rules,
+/// where the paper leaves room for several readings:
 ///  - the next rank is the one that can start a pass first: at the later of the end of its last
 ///    pass and the least arrival of a waiting one; the lowest index among equals;
 ///  - of the passes that can start then, if both directions have one, the direction opposite to
 ///    the last pass of the rank; inside a direction the highest priority;
 ///  - a forward that would push the rank over the soft level switches its forward queue off until
 ///    a backward frees memory.
-/// Nothing deadlocks, and no rank ever exceeds the hard level: besides the memory that is left, a
-/// forward must leave room for all that the leading microbatch (the unfinished one of the highest
-/// forward priority) holds anywhere, so that one can always finish (the banker's algorithm,
-/// Dijkstra 1965). When the soft level has switched off everything that could run, the
-/// highest-priority forward that the hard level permits runs. Not thread-safe; no allocation
-/// after construction.
+/// Nothing deadlocks, and no rank ever exceeds the hard level: all microbatches but the leading one
+/// (the unfinished one of the highest forward priority) together leave room for the largest
+/// microbatch, so that the leading one can always finish (after the banker's algorithm, Dijkstra
+/// 1965). When the soft level has switched off everything that could run, the highest-priority
+/// forward that the hard level permits runs. Not thread-safe; no allocation after construction.
 class Interleaver {
  public:
   /// `graph` must outlive the interleaver.

@@ -8,22 +8,21 @@
 
 namespace dipsim {
 
-/// How the DIP planner (arXiv 2504.14145) works. "Off" in an ablation means what the field says.
+/// How the DIP planner (arXiv 2504.14145) works. The switches are for ablations.
 struct DipOptions {
-  /// Sizes that the partitioner tries for a slice, in instances, ascending. The list is part of
-  /// the result: on this grid the 95 % rule gives 12 images for a 5B ViT, on a grid of step 1 up
-  /// to 48 it gives 10 at the same costs.
+  /// Sizes that the partitioner tries for a slice, in instances, ascending. The paper does not
+  /// print its list, and the list is part of the result: another largest size has another best
+  /// efficiency, and a finer step can stop earlier.
   std::vector<int> slice_sizes = {4, 8, 12, 16, 20, 24, 28, 32};
 
   /// The slice is the smallest size with at least this share of the best efficiency on the list.
   double efficiency = 0.95;
 
-  /// Most segments per module, on top of the one layer per chunk that is always needed.
+  /// Most segments per module. In any case every chunk has a layer.
   int max_segments = std::numeric_limits<int>::max();
 
   /// Memory levels at which the interleaver is tried: it lets a forward run ahead as long as the
-  /// rank would fit if every pair used this mode. The best outcome is kept. Off (memory_choice):
-  /// every pair really uses this mode.
+  /// rank would fit if every pair used this mode. The best outcome is kept.
   std::vector<RecomputeMode> memory_levels = {RecomputeMode::Full, RecomputeMode::Selective,
                                               RecomputeMode::Keep};
 
@@ -34,7 +33,8 @@ struct DipOptions {
   /// Off: whole microbatches as slices and one segment per module.
   bool partitioner = true;
 
-  /// Off: one strategy for all pairs, that of the memory level.
+  /// Off: one strategy for all pairs, that of a memory level that fits; where none does, the most
+  /// saving one of each pair.
   bool memory_choice = true;
 };
 

@@ -39,7 +39,8 @@ class ScheduleBuilder {
   void add(const dip::ReplicaGraph& replica, const dip::Composition& composition) {
     for (const dip::Index pass : composition.sequence) {
       const RankId rank = replica.ranks[replica.passes[pass].rank];
-      order_[graph_.rank(rank).cells.front().row()].push_back({replica.tasks[pass], {}});
+      order_[graph_.rank(rank).cells.front().row()].push_back(
+          {.task = replica.tasks[pass], .together = {}});
     }
     for (std::size_t pair = 0; pair < replica.pair_count(); ++pair) {
       const PairId id = replica.pairs[pair];

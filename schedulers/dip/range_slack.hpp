@@ -64,7 +64,7 @@ class RangeSlack {
   }
 
  private:
-  static constexpr std::size_t kBlock = 16;
+  static constexpr std::size_t kBlock = 8;
 
   struct Block {
     std::int64_t least = 0;

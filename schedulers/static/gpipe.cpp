@@ -12,7 +12,7 @@ std::vector<Step> steps(const PipelineShape& shape, int /*rank*/) {
   std::vector<Step> steps;
   for (const Op op : {Op::F, Op::B}) {
     for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch) {
-      steps.push_back({op, 0, microbatch});
+      steps.push_back({.op = op, .microbatch = microbatch});
     }
   }
   return steps;

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace dipsim {
 
@@ -18,8 +17,9 @@ namespace {
 Step kth_pass(const PipelineShape& shape, Op op, int k) {
   const int per_group = shape.ranks * shape.chunks;
   const int chunk = k % per_group / shape.ranks;
-  return {op, op == Op::F ? chunk : shape.chunks - 1 - chunk,
-          k / per_group * shape.ranks + k % shape.ranks};
+  return {.op = op,
+          .chunk = op == Op::F ? chunk : shape.chunks - 1 - chunk,
+          .microbatch = k / per_group * shape.ranks + k % shape.ranks};
 }
 
 // Megatron-LM schedules.py, get_pp_rank_microbatches: min(2(p − 1 − i) + (v − 1)p, mv) forwards,
@@ -55,9 +55,12 @@ void check(const PipelineShape& shape) {
   }
 }
 
+/// More than any model has layers per rank.
+constexpr int kMostChunks = 10'000;
+
 constexpr StaticSchedule kSchedule{.name = "interleaved",
                                    .min_chunks = 2,
-                                   .max_chunks = std::numeric_limits<int>::max(),
+                                   .max_chunks = kMostChunks,
                                    .default_chunks = 2,
                                    .rank_of = round_robin,
                                    .steps = steps,

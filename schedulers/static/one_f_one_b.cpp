@@ -15,10 +15,10 @@ std::vector<Step> steps(const PipelineShape& shape, int rank) {
   std::vector<Step> steps;
   for (int x = 0; x < shape.microbatches + warmup; ++x) {
     if (x < shape.microbatches) {
-      steps.push_back({Op::F, 0, x});
+      steps.push_back({.op = Op::F, .microbatch = x});
     }
     if (x >= warmup) {
-      steps.push_back({Op::B, 0, x - warmup});
+      steps.push_back({.op = Op::B, .microbatch = x - warmup});
     }
   }
   return steps;

@@ -21,26 +21,32 @@ void check_chunks(const StaticSchedule& schedule, int chunks) {
   if (chunks >= schedule.min_chunks && chunks <= schedule.max_chunks) {
     return;
   }
-  const std::string allowed = schedule.min_chunks == schedule.max_chunks
-                                  ? fmt::format("{}", schedule.min_chunks)
-                                  : fmt::format("{} or more", schedule.min_chunks);
+  const std::string allowed =
+      schedule.min_chunks == schedule.max_chunks
+          ? fmt::format("{}", schedule.min_chunks)
+          : fmt::format("{} to {}", schedule.min_chunks, schedule.max_chunks);
   fail_input(
       "chunks per rank",
       fmt::format("{} with schedule {}; allowed: {}; nearest legal: {}", chunks, schedule.name,
                   allowed, std::clamp(chunks, schedule.min_chunks, schedule.max_chunks)));
 }
 
+/// Index into a table of `columns` columns.
+std::size_t entry(int line, int columns, int column) {
+  return static_cast<std::size_t>(line) * static_cast<std::size_t>(columns) +
+         static_cast<std::size_t>(column);
+}
+
 /// One replica of a task graph, addressed by (stage, microbatch).
 struct Replica {
-  PipelineShape shape;
+  PipelineShape shape{.ranks = 0, .microbatches = 0, .chunks = 0};
   std::vector<PairId> pairs;  ///< row stage × microbatches + microbatch
   /// Stages on each rank, in flow order: row rank × chunks + chunk.
   std::vector<int> stage_of;
 
   [[nodiscard]] PairId pair(int rank, const Step& step) const {
-    const int stage = stage_of[static_cast<std::size_t>(rank * shape.chunks + step.chunk)];
-    return pairs[static_cast<std::size_t>(stage) * static_cast<std::size_t>(shape.microbatches) +
-                 static_cast<std::size_t>(step.microbatch)];
+    const int stage = stage_of[entry(rank, shape.chunks, step.chunk)];
+    return pairs[entry(stage, shape.microbatches, step.microbatch)];
   }
 };
 
@@ -66,7 +72,7 @@ class ReplicaFinder {
     for (const Rank& rank : graph_.placement.ranks) {
       const auto needed = static_cast<std::size_t>(rank.replica) + 1;
       if (replicas_.size() < needed) {
-        replicas_.resize(needed, {.shape = {0, 0, 0}, .pairs = {}, .stage_of = {}});
+        replicas_.resize(needed);
         stages_.resize(needed, 0);
       }
       ++replica(rank.replica).shape.ranks;
@@ -94,7 +100,7 @@ class ReplicaFinder {
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = schedule_.rank_of(shape, stage);
       const int chunk = used[static_cast<std::size_t>(rank)]++;
-      replica.stage_of[static_cast<std::size_t>(rank * shape.chunks + chunk)] = stage;
+      replica.stage_of[entry(rank, shape.chunks, chunk)] = stage;
     }
     replica.pairs.resize(static_cast<std::size_t>(stages) *
                          static_cast<std::size_t>(shape.microbatches));
@@ -107,9 +113,8 @@ class ReplicaFinder {
       Replica& owner = replica(rank.replica);
       const int stage = stage_of_chunk_[forward.chunk.row()];
       require(schedule_.rank_of(owner.shape, stage) == rank.position);
-      owner.pairs[static_cast<std::size_t>(stage) *
-                      static_cast<std::size_t>(owner.shape.microbatches) +
-                  static_cast<std::size_t>(microbatch_of_work_[forward.work.row()])] = PairId{i};
+      const int microbatch = microbatch_of_work_[forward.work.row()];
+      owner.pairs[entry(stage, owner.shape.microbatches, microbatch)] = PairId{i};
     }
     for (const Replica& replica : replicas_) {
       require(std::ranges::all_of(replica.pairs, &PairId::valid));
@@ -165,9 +170,10 @@ class StaticPlanner final : public Planner {
     Placement placement;
     placement.cells = problem.cells;
     placement.ranks = problem.ranks;
-    placement.notes = {{"chunks per rank", fmt::format("{}", chunks_)},
-                       {"partition by", std::string(name_of(options_.partition))},
-                       {"layers per stage", fmt::format("{}", fmt::join(counts, " "))}};
+    placement.notes = {
+        {.name = "chunks per rank", .text = fmt::format("{}", chunks_)},
+        {.name = "partition by", .text = std::string(name_of(options_.partition))},
+        {.name = "layers per stage", .text = fmt::format("{}", fmt::join(counts, " "))}};
     for (int replica = 0; replica < problem.replicas; ++replica) {
       for (int stage = 0; stage < stages; ++stage) {
         const auto& ranges = layers[static_cast<std::size_t>(stage)];
@@ -190,9 +196,7 @@ class StaticPlanner final : public Planner {
     draft.works.reserve(batch.microbatches());
     for (std::size_t m = 0; m < batch.microbatches(); ++m) {
       draft.works.push_back(
-          {.replica = batch.replica[m],
-           .module = {},
-           .portions = {{.microbatch = MicrobatchId{m}, .first = 0, .count = 0}}});
+          {.replica = batch.replica[m], .portions = {{.microbatch = MicrobatchId{m}}}});
     }
     return draft;
   }
@@ -201,7 +205,8 @@ class StaticPlanner final : public Planner {
     const std::vector<Replica> replicas = ReplicaFinder(graph, schedule_).find();
     Schedule schedule;
     schedule.chosen = uniform_strategies(graph, options_.recompute);
-    schedule.compute.reserve(graph.placement.cells.size(), 3 * graph.pairs.size());
+    schedule.compute.reserve(graph.placement.cells.size(),
+                             (schedule_.split_backward ? 3U : 2U) * graph.pairs.size());
     for (const RankId id : owners(graph)) {
       schedule.compute.add_row();
       if (!id.valid()) {

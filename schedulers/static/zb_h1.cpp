@@ -21,13 +21,13 @@ std::vector<Step> steps(const PipelineShape& shape, int rank) {
   std::vector<Step> steps;
   for (int x = 0; x < m + to_weight; ++x) {
     if (x < m) {
-      steps.push_back({Op::F, 0, x});
+      steps.push_back({.op = Op::F, .microbatch = x});
     }
     if (x >= to_input && x - to_input < m) {
-      steps.push_back({Op::I, 0, x - to_input});
+      steps.push_back({.op = Op::I, .microbatch = x - to_input});
     }
     if (x >= to_weight) {
-      steps.push_back({Op::W, 0, x - to_weight});
+      steps.push_back({.op = Op::W, .microbatch = x - to_weight});
     }
   }
   return steps;

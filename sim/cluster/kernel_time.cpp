@@ -26,7 +26,7 @@ double bandwidth(const Gpu& gpu) {
   return gpu.memory_gbytes_per_s.value * 1e9 * gpu.profile.memory.bandwidth_fraction.value;
 }
 
-double ceil_div(std::int64_t a, std::int64_t b) { return static_cast<double>((a + b - 1) / b); }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Soft maximum: the 4-norm. Math and memory traffic overlap, but not perfectly.
 double soft_max(double a, double b) {
@@ -38,8 +38,8 @@ double soft_max(double a, double b) {
 double math_seconds(const Gpu& gpu, const GemmShape& shape, Tile tile, int split) {
   const GemmCurve& curve = gpu.profile.gemm;
   const double sms = gpu.multiprocessors.value;
-  const double tiles = static_cast<double>(shape.batch * split) * ceil_div(shape.m, tile.m) *
-                       ceil_div(shape.n, tile.n);
+  const auto tiles = static_cast<double>(shape.batch * split * ceil_div(shape.m, tile.m) *
+                                         ceil_div(shape.n, tile.n));
   const double smooth = curve.smooth_waves.value;
   const double waves = smooth * tiles / sms + (1.0 - smooth) * std::ceil(tiles / sms);
   const double depth = static_cast<double>(shape.k) / split + curve.prologue_k.value;
@@ -65,9 +65,9 @@ const AttentionCurve& curve_of(const HardwareProfile& profile, const AttentionSh
 
 /// Head dimension that fused kernels are compiled for (FlashAttention-2 and -3 dispatch).
 int padded_head_dim(int head_dim) {
-  constexpr std::array<int, 5> kCompiled = {64, 96, 128, 192, 256};
-  const auto* const fits = std::ranges::lower_bound(kCompiled, head_dim);
-  return fits == kCompiled.end() ? head_dim : *fits;
+  constexpr std::array<int, 5> compiled = {64, 96, 128, 192, 256};
+  const auto* const fits = std::ranges::lower_bound(compiled, head_dim);
+  return fits == compiled.end() ? head_dim : *fits;
 }
 
 /// Relative speed at this head dimension: linear between 64, 128 and 256, constant outside.

@@ -21,7 +21,7 @@ namespace dipsim {
 ///   T = s · ⌈m/tile_m⌉ · ⌈n/tile_n⌉ tiles on S multiprocessors,
 ///   waves = w·T/S + (1−w)·⌈T/S⌉,
 ///   t_math = waves · 2·tile_m·tile_n·(k/s + k0) · S / (peak · peak_fraction),
-///   t_memory = (2·m·k + 2·k·n + c·m·n) / (memory bandwidth of MemoryCurve), c bytes per output,
+///   t_memory = (2·m·k + 2·k·n + c·m·n) / (memory bandwidth of BandwidthCurve), c bytes per output,
 ///              and 8·s more where s > 1 (partial sums in fp32),
 ///   t = start_up + (t_math^4 + t_memory^4)^(1/4), the least over tile shapes and s.
 struct GemmCurve {

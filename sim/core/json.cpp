@@ -64,7 +64,9 @@ std::string reason(std::string message) {
   if (message.starts_with("syntax error") && detail != std::string::npos) {
     message = "syntax error: " + message.substr(detail + 3);
   }
-  return message;
+  // The message may quote bytes of the file that are no UTF-8.
+  const std::string readable = json(message).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(readable).get<std::string>();
 }
 
 /// The place of the literal that a "number overflow parsing '1e400'" message quotes.
@@ -74,7 +76,18 @@ std::string place_of_overflow(std::string_view text, std::string_view message) {
   if (from == std::string_view::npos || to <= from) {
     return line_and_column(text, 0);
   }
-  return line_and_column(text, text.find(message.substr(from + 1, to - from - 1)) + 1);
+  const std::string_view literal = message.substr(from + 1, to - from - 1);
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (quoted && text[at] == '\\') {
+      ++at;
+    } else if (text[at] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && text.substr(at).starts_with(literal)) {
+      return line_and_column(text, at + 1);
+    }
+  }
+  return line_and_column(text, 0);
 }
 
 /// Follows the parser through the document: finds duplicate keys, and knows the place where they

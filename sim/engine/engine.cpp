@@ -250,27 +250,30 @@ class Engine {
     return at_speed(graph_, graph_.task(slot.task), known->second);
   }
 
-  /// Starts a transfer that has its data, once the receiver has posted and it is its turn.
+  /// Starts a transfer that has its data, once the receiver has posted and it is its turn; under a
+  /// fixed order of sends also those that waited for this one.
   void try_send(TaskId id, Time now) {
-    if (waits_for_[id.row()] != 0 || state_[id.row()] != Progress::Waiting) {
-      return;
+    while (can_send(id)) {
+      const Task& task = graph_.task(id);
+      const Duration occupied = jittered(id, task.fixed);
+      const Time start = links_.reserve(id, now, occupied);
+      schedule_end(id, {start, start + occupied + task.latency});
+      if (schedule_.comm.empty()) {
+        return;
+      }
+      ++sent_[task.rank.row()];
+      id = next_to_send(task.rank);
+    }
+  }
+
+  [[nodiscard]] bool can_send(TaskId id) const {
+    if (!id.valid() || waits_for_[id.row()] != 0 || state_[id.row()] != Progress::Waiting) {
+      return false;
     }
     if (options_.send == SendMode::Rendezvous && posted_at_[id.row()] == Time::max()) {
-      return;
+      return false;
     }
-    const Task& task = graph_.task(id);
-    if (!schedule_.comm.empty() && next_to_send(task.rank) != id) {
-      return;
-    }
-    const Duration occupied = jittered(id, task.fixed);
-    const Time start = links_.reserve(id, now, occupied);
-    schedule_end(id, {start, start + occupied + task.latency});
-    if (!schedule_.comm.empty()) {
-      ++sent_[task.rank.row()];
-      if (next_to_send(task.rank).valid()) {
-        try_send(next_to_send(task.rank), now);
-      }
-    }
+    return schedule_.comm.empty() || next_to_send(graph_.task(id).rank) == id;
   }
 
   /// The transfer whose turn it is under a fixed order of sends; none when all are sent.
@@ -284,6 +287,10 @@ class Engine {
   void start_on_lane(TaskId id, Time now) {
     const Task& task = graph_.task(id);
     const Duration length = jittered(id, duration_of(graph_, id, schedule_.chosen));
+    if (length.count() == 0 && (task.op == Op::CopyOut || task.op == Op::CopyIn)) {
+      schedule_end(id, {now, now});  // its pair keeps its activations: there is nothing to copy
+      return;
+    }
     if (links_.serves(id)) {
       const Time start = links_.reserve(id, now, length);
       schedule_end(id, {start, start + length});

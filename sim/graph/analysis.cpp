@@ -40,23 +40,27 @@ class IdleSplit {
         last_input_(last_inputs(graph, spans)),
         cells_free_(cells_free(schedule, spans)) {}
 
-  /// Splits the gap of a cell from `from` to the start of the slot.
+  /// Splits the gap of a cell from `from` to the start of the slot. Backwards in time: what came
+  /// after the arrival of the last input is host time, each leg of its way here is transfer or
+  /// collective, and before it was computed the pipeline was waiting.
   void add_gap(IdleByCause& idle, Time from, const Slot& slot) const {
-    const Time to = spans_[slot.task.row()].start;
-    const TaskId input = last_input_of(slot);
-    Time computed = cells_free_[slot.task.row()];
-    Time arrived = computed;
-    bool moved = false;
-    if (input.valid()) {
-      computed = std::max(computed, computed_at(input));
-      arrived = std::max(computed, spans_[input.row()].end);
-      moved = graph_.task(input).op == Op::Transfer;
+    const Time earliest = std::max(from, cells_free_[slot.task.row()]);
+    Time open = spans_[slot.task.row()].start;
+    TaskId leg = last_input_of(slot);
+    const auto book = [&](Duration& cause, Time since) {
+      const Time start = std::clamp(since, from, open);
+      cause += open - start;
+      open = start;
+    };
+    book(idle.host, std::max(earliest, leg.valid() ? spans_[leg.row()].end : earliest));
+    while (leg.valid() && !is_pass(graph_.task(leg).op)) {
+      const TaskId before = last_input_[leg.row()];
+      const Time since = before.valid() ? spans_[before.row()].end : spans_[leg.row()].start;
+      const bool moves = graph_.task(leg).op == Op::Transfer;
+      book(moves ? idle.transfer : idle.collective, std::max(earliest, since));
+      leg = before;
     }
-    const Time pipeline_end = std::clamp(computed, from, to);
-    const Time arrival = std::clamp(arrived, pipeline_end, to);
-    idle.pipeline += pipeline_end - from;
-    (moved ? idle.transfer : idle.collective) += arrival - pipeline_end;
-    idle.host += to - arrival;
+    book(idle.pipeline, from);
   }
 
  private:
@@ -67,18 +71,6 @@ class IdleSplit {
       return own.valid() ? own : other;
     }
     return spans_[other.row()].end > spans_[own.row()].end ? other : own;
-  }
-
-  /// When the last pass before or at `input` ended: data on their way exist from then on.
-  [[nodiscard]] Time computed_at(TaskId input) const {
-    while (!is_pass(graph_.task(input).op)) {
-      const TaskId before = last_input_[input.row()];
-      if (!before.valid()) {
-        return spans_[input.row()].start;
-      }
-      input = before;
-    }
-    return spans_[input.row()].end;
   }
 
   const TaskGraph& graph_;

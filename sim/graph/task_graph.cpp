@@ -223,11 +223,13 @@ class GraphCheck {
     }
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       const Task& task = graph_.tasks[i];
-      if (is_pass(task.op)) {
+      if (is_pass(task.op) || task.op == Op::CopyOut || task.op == Op::CopyIn) {
+        require(task.pair.valid(), "tasks", i, "a copy belongs to a pair");
         const Pair& pair = graph_.pair(task.pair);
         const TaskId id(i);
-        require(pair.f == id || pair.b == id || pair.i == id || pair.w == id, "tasks", i,
-                "its pair does not name this pass");
+        require(pair.f == id || pair.b == id || pair.i == id || pair.w == id ||
+                    pair.copy_out == id || pair.copy_in == id,
+                "tasks", i, "its pair does not name this task");
       }
     }
     for (std::size_t i = 0; i < graph_.strategies.size(); ++i) {
@@ -236,6 +238,7 @@ class GraphCheck {
                   s.copy.count() >= 0 && s.f_to_i.count >= 0 && s.i_to_w.count >= 0 &&
                   s.rebuilt.count >= 0 && s.offload.count >= 0,
               "strategies", i, "negative time or size");
+      require(s.offload <= s.f_to_i, "strategies", i, "offloads more than it holds");
     }
   }
 
@@ -246,11 +249,13 @@ class GraphCheck {
       require(within(edge.from, graph_.tasks.size()) && within(edge.to, graph_.tasks.size()) &&
                   edge.from != edge.to,
               "edges", i, "unknown task, or a task that waits for itself");
+      const Task& from = graph_.task(edge.from);
       const Task& to = graph_.task(edge.to);
+      require(from.op != Op::Transfer || to.group.valid() || to.rank == from.peer, "edges", i,
+              "what waits for a transfer runs on the rank that receives it");
       if (to.op == Op::Transfer) {
-        require(is_pass(graph_.task(edge.from).op) && graph_.task(edge.from).rank == to.rank &&
-                    senders[edge.to.row()]++ == 0,
-                "edges", i, "a transfer follows exactly one pass on its own rank");
+        require(is_pass(from.op) && from.rank == to.rank && senders[edge.to.row()]++ == 0, "edges",
+                i, "a transfer follows exactly one pass on its own rank");
       }
     }
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
@@ -293,6 +298,9 @@ class GraphCheck {
     for (const Overlap& overlap : graph_.overlaps) {
       time +=
           number(overlap.together) / std::min(1.0, graph_.rank(graph_.task(overlap.f).rank).speed);
+    }
+    for (const Rank& rank : graph_.placement.ranks) {
+      size += number(rank.reserved);
     }
     for (const Chunk& chunk : graph_.placement.chunks) {
       size += number(chunk.weights) + number(chunk.gradients) + number(chunk.optimizer);

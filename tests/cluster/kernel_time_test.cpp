@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@ namespace {
 
 using namespace dipsim;
 
-constexpr int kSizes[] = {1, 7, 64, 127, 128, 129, 1'000, 4'096, 8'192, 30'000};
+constexpr std::array<std::int64_t, 10> kSizes = {1,   7,     64,    127,   128,
+                                                 129, 1'000, 4'096, 8'192, 30'000};
 
 /// A GPU on which every curve is a round number.
 Gpu plain_gpu() {

@@ -79,7 +79,7 @@ TEST_CASE("a damaged plan file is refused with the place of the damage") {
   const Damage damages[] = {
       {"\"schema_version\": 1", "\"schema_version\": 7", "/schema_version"},
       {"\"title\"", "\"titel\"", "title"},
-      {"\"op\",\"lane\"", "\"lane\",\"op\"", "/graph/tasks/columns"},
+      {"\"op\", \"lane\"", "\"lane\", \"op\"", "/graph/tasks/columns"},
       {"[0,0,0,", "[0,0,0.5,", "/graph/tasks/rows/0"},
       {"[0,0,0,", "[99,0,0,", "/graph/tasks/rows/0"},
       {"[0,0,0,", "[0,0,-2,", "/graph/tasks/rows/0"},

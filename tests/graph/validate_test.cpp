@@ -140,12 +140,19 @@ TEST_CASE("broken tasks are input errors at their row") {
       {"/tasks/", [](Everything& e) { e.task(e.transfer).peer = RankId{}; }},
       {"/tasks/", [](Everything& e) { e.task(e.transfer).peer = RankId(2); }},
       {"/tasks/", [](Everything& e) { e.task(e.transfer).peer = RankId(0); }},
-      // A second F of the pair that the pair does not name.
+      // A second F and a second CopyOut of a pair that the pair does not name.
       {"/tasks/",
        [](Everything& e) {
-         const Task copy = e.task(TaskId(0));
-         e.g.graph.tasks.push_back(copy);
+         const Task twin = e.task(TaskId(0));
+         e.g.graph.tasks.push_back(twin);
        }},
+      {"/tasks/",
+       [](Everything& e) {
+         const Task twin = e.task(e.pair(e.a).copy_out);
+         e.g.graph.tasks.push_back(twin);
+       }},
+      {"/tasks/",
+       [](Everything& e) { e.g.add_task(Op::CopyIn, Lane::HostToDevice, RankId(0), ns(1)); }},
   });
 }
 
@@ -204,6 +211,8 @@ TEST_CASE("broken edges and overlaps are input errors at their row") {
          e.g.add_edge(e.g.f(e.b), e.transfer);
        }},
       {"", [](Everything& e) { e.g.graph.edges.erase(e.g.graph.edges.end() - 2); }},  // none
+      // Data appear where they were sent, nowhere else.
+      {"/edges/", [](Everything& e) { e.g.add_edge(e.transfer, e.g.f(e.c)); }},
       {"/overlaps/0", [](Everything& e) { e.g.graph.overlaps[0].f = TaskId(99); }},
       {"/overlaps/0", [](Everything& e) { e.g.graph.overlaps[0].b = TaskId{}; }},
       {"/overlaps/0", [](Everything& e) { e.g.graph.overlaps[0].b = e.transfer; }},

@@ -5,14 +5,13 @@
 
 #include <doctest/doctest.h>
 
-#include <string>
+#include <array>
 
 namespace {
 
 using namespace dipsim;
 
 struct Gpt {
-  std::string name;
   int hidden;
   int heads;
 };
@@ -22,7 +21,7 @@ constexpr double kSequence = 2048.0;
 
 PlacedModule module_of(const Gpt& gpt, bool flash, bool dropout = true) {
   LmmModel model;
-  model.modules.push_back({.spec = {.name = gpt.name,
+  model.modules.push_back({.spec = {.name = "gpt",
                                     .block = Block::Plain,
                                     .layers = 4,
                                     .hidden = gpt.hidden,
@@ -49,8 +48,7 @@ PartCost block_cost(const PlacedModule& module, std::int64_t count) {
   return cost_of(module, Part::Block, sequences(count), load_cluster("a100-8"));
 }
 
-const Gpt kGpts[] = {
-    {"22b", 6144, 64}, {"175b", 12'288, 96}, {"530b", 20'480, 128}, {"1t", 25'600, 160}};
+constexpr std::array<Gpt, 4> kGpts = {{{6144, 64}, {12'288, 96}, {20'480, 128}, {25'600, 160}}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ namespace {
 
 using namespace dipsim;
 
-constexpr Feed kAllFeeds[] = {Feed::Image, Feed::Audio, Feed::Sequence, Feed::Prompt, Feed::Clip};
+constexpr std::array<Feed, 5> kAllFeeds = {Feed::Image, Feed::Audio, Feed::Sequence, Feed::Prompt,
+                                           Feed::Clip};
 
 Microbatch mixed() {
   return {.documents = {100, 50},

@@ -18,7 +18,7 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases = {
+  static const std::vector<Case> all = {
       {"vlm-s",
        0,
        {.instances = 8,
@@ -46,7 +46,7 @@ const std::vector<Case>& cases() {
         .squares = 32'000'000,
         .cross_products = 1'600'000}},
   };
-  return kCases;
+  return all;
 }
 
 PlacedModule placed(const Case& c, int tp) {

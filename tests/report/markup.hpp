@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,12 +16,8 @@ inline std::string markup_fault(std::string_view text) {
   std::size_t i = 0;
   const auto entity_ok = [&](std::size_t at) {
     const std::string_view rest = text.substr(at, 8);
-    for (const std::string_view entity : {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}) {
-      if (rest.starts_with(entity)) {
-        return true;
-      }
-    }
-    return false;
+    const std::vector<std::string_view> entities = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    return std::ranges::any_of(entities, [&](auto entity) { return rest.starts_with(entity); });
   };
   const auto fault = [&](const std::string& what) {
     return what + " near: " + std::string(text.substr(i > 30 ? i - 30 : 0, 80));
@@ -82,13 +79,10 @@ inline std::size_t count(std::string_view text, std::string_view part) {
 
 /// Whether a number that isn't one is printed.
 inline bool prints_nan(std::string_view text) {
-  for (const std::string_view word :
-       {"nan ", "nan,", "nan\"", "nan<", "NaN", "inf ", "inf,", "inf\"", "inf<", "Infinity"}) {
-    if (text.find(word) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<std::string_view> words = {"nan ", "nan,", "nan\"", "nan<", "NaN",
+                                               "inf ", "inf,", "inf\"", "inf<", "Infinity"};
+  return std::ranges::any_of(words,
+                             [&](auto word) { return text.find(word) != std::string_view::npos; });
 }
 
 }  // namespace dipsim::test

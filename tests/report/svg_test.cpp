@@ -99,7 +99,7 @@ TEST_CASE("row painter: many tiny spans of one colour add up, and no more runs t
 TEST_CASE("palette: labels are readable on every pass colour") {
   const auto luminance = [](std::string_view colour) {  // WCAG 2.1, relative luminance
     double sum = 0.0;
-    const double weights[] = {0.2126, 0.7152, 0.0722};
+    const std::vector<double> weights = {0.2126, 0.7152, 0.0722};
     for (std::size_t i = 0; i < 3; ++i) {
       const double c = std::stoi(std::string(colour.substr(1 + 2 * i, 2)), nullptr, 16) / 255.0;
       sum += weights[i] * (c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));

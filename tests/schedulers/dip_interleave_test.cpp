@@ -68,7 +68,9 @@ struct Run {
     level = dip::memory_level(replica, choice);
   }
 
-  std::string on(Index rank) const { return order_on(graph, replica, sequence, rank); }
+  [[nodiscard]] std::string on(Index rank) const {
+    return order_on(graph, replica, sequence, rank);
+  }
 
   void run(const GroupOrder& order) {
     const auto result = interleaver.run(order, durations, level, level);
@@ -137,7 +139,8 @@ TEST_CASE("dip interleave: each direction follows its own priorities") {
   Run two(spec);
   for (Index pass = 0; pass < two.replica.passes.size(); ++pass) {
     const bool first_rank = two.replica.passes[pass].rank == 0;
-    two.durations[pass] = two.replica.is_forward(pass) ? 1 : (first_rank ? 20 : 2);
+    const dip::Nanoseconds backward = first_rank ? 20 : 2;
+    two.durations[pass] = two.replica.is_forward(pass) ? 1 : backward;
   }
   two.run({.forward = {0, 1, 2}, .backward = {2, 1, 0}});
   // B0 arrives first and runs 4-24; by then both others are there, and 2 goes before 1.
@@ -246,7 +249,7 @@ Schedule schedule_of(const TaskGraph& graph, const ReplicaGraph& replica,
     schedule.compute.add_row();
     for (const Index pass : sequence) {
       if (replica.passes[pass].rank == rank) {
-        schedule.compute.push_back({replica.tasks[pass], {}});
+        schedule.compute.push_back({.task = replica.tasks[pass], .together = {}});
       }
     }
   }

@@ -171,7 +171,11 @@ class CaseMaker {
       const Pair& pair = builder_.graph.pairs[below(shape_.pairs)];
       builder_.add_edge(pair.w.valid() ? pair.w : pair.f, task);
       for (std::size_t e = below(3); e > 0; --e) {
-        builder_.add_edge(TaskId(below(task.row())), task);
+        const TaskId other(below(task.row()));
+        const Task& before = builder_.graph.task(other);
+        if (before.op != Op::Transfer || before.peer == rank) {
+          builder_.add_edge(other, task);
+        }
       }
     }
   }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/compare.hpp"
+
+#include "report/compare_files.hpp"
+#include "sim/graph/order_evaluator.hpp"
+#include "sim/graph/schedule.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stop_token>
+
+namespace dipsim {
+
+namespace {
+
+ExperimentSpec small_spec() {
+  ExperimentSpec spec;
+  spec.model = "vlm-s";
+  spec.trace = "dip-images";
+  spec.schedules = {"1f1b:partition=time", "interleaved", "dip"};
+  spec.iterations = 6;
+  spec.microbatches = 16;
+  return spec;
+}
+
+Comparison run(const ExperimentSpec& spec, std::size_t jobs) {
+  const Setup setup = prepare(spec);
+  return compare(spec, setup, {.jobs = jobs, .stop = {}, .progress = {}});
+}
+
+}  // namespace
+
+TEST_CASE("a comparison does not depend on the number of threads, nor on the run") {
+  const ExperimentSpec spec = small_spec();
+  const auto files = [&](std::size_t jobs) {
+    std::vector<std::string> contents;
+    for (const NamedFile& file : comparison_files(run(spec, jobs))) {
+      contents.push_back(file.content);
+    }
+    return contents;
+  };
+  const std::vector<std::string> first = files(1);
+  CHECK(files(1) == first);
+  CHECK(files(2) == first);
+  CHECK(files(7) == first);
+}
+
+TEST_CASE("every schedule of a comparison is legal, and dip fits and wins on dynamic data") {
+  const Comparison comparison = run(small_spec(), 0);
+  REQUIRE(comparison.schedules.size() == 3);
+  for (const ScheduleResult& schedule : comparison.schedules) {
+    CAPTURE(schedule.name);
+    const PlanRun& sample = schedule.sample;
+    CHECK_NOTHROW(validate(sample.graph));
+    CHECK_NOTHROW(validate(sample.graph, sample.schedule));
+    CHECK(OrderEvaluator(sample.graph).evaluate(sample.schedule) == sample.timeline);
+    CHECK(schedule.iterations.size() == 6);
+    for (const IterationResult& iteration : schedule.iterations) {
+      CHECK(iteration.makespan >= iteration.lower_bound);
+    }
+  }
+  CHECK(winner(comparison) == "dip");
+  CHECK(std::ranges::all_of(comparison.schedules[2].iterations, &IterationResult::fits));
+}
+
+TEST_CASE("a static schedule uses the lightest mode that fits every iteration") {
+  ExperimentSpec spec = small_spec();
+  spec.schedules = {"1f1b:recompute=keep", "1f1b:recompute=selective", "1f1b:recompute=full",
+                    "1f1b"};
+  const Comparison comparison = run(spec, 0);
+  const auto fits = [&](std::size_t i) {
+    return std::ranges::all_of(comparison.schedules[i].iterations, &IterationResult::fits);
+  };
+  std::size_t lightest = 0;
+  while (lightest < 2 && !fits(lightest)) {
+    ++lightest;
+  }
+  CHECK(comparison.schedules[3].recompute == comparison.schedules[lightest].recompute);
+  CHECK(comparison.schedules[3].iterations.front().makespan ==
+        comparison.schedules[lightest].iterations.front().makespan);
+}
+
+TEST_CASE("a stop keeps the iterations that every schedule has finished") {
+  const ExperimentSpec spec = small_spec();
+  const Setup setup = prepare(spec);
+  std::stop_source source;
+  const Comparison comparison = compare(
+      spec, setup,
+      {.jobs = 1, .stop = source.get_token(), .progress = [&](std::size_t done, std::size_t) {
+         if (done == 7) {
+           source.request_stop();
+         }
+       }});
+  CHECK(comparison.requested_iterations == 6);
+  REQUIRE(comparison.schedules.size() == 3);
+  const Comparison whole = run(spec, 1);
+  for (std::size_t s = 0; s < 3; ++s) {
+    REQUIRE(comparison.schedules[s].iterations.size() == 2);  // 7 of 18 runs: two whole iterations
+    CHECK(comparison.schedules[s].iterations[1].makespan ==
+          whole.schedules[s].iterations[1].makespan);
+  }
+  CHECK(comparison.loads.front().per_iteration.size() == 2);
+}
+
+TEST_CASE("a stop before the first iteration leaves an empty comparison") {
+  const ExperimentSpec spec = small_spec();
+  const Setup setup = prepare(spec);
+  std::stop_source source;
+  source.request_stop();
+  const Comparison comparison =
+      compare(spec, setup, {.jobs = 2, .stop = source.get_token(), .progress = {}});
+  CHECK(comparison.schedules.empty());
+}
+
+TEST_CASE("replicas get data of their own, and gradient reduction makes the iteration longer") {
+  ExperimentSpec spec = small_spec();
+  spec.iterations = 1;
+  spec.schedules = {"1f1b"};
+  const Comparison one = run(spec, 0);
+  spec.dp = 2;
+  const Comparison two = run(spec, 0);
+  const IterationResult& alone = one.schedules[0].iterations[0];
+  const IterationResult& together = two.schedules[0].iterations[0];
+  CHECK(together.peak_memory.size() == 2 * alone.peak_memory.size());
+  CHECK(together.iteration > together.makespan);
+  CHECK(together.idle.straggler > Duration{0});
+}
+
+}  // namespace dipsim
