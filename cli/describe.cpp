@@ -57,8 +57,8 @@ Table describe_schedule(const CLI::App& app, const DescribeFlags& flags) {
   return facts(std::move(notes));
 }
 
-Table describe_model(const std::string& name) {
-  const LmmModel model = load_model(name);
+Table describe_model(const std::string& name_or_path) {
+  const LmmModel model = load_model(name_or_path);
   Table table{.name = "modules",
               .columns = {{"module", "module", ""},
                           {"feed", "takes", ""},
@@ -115,8 +115,8 @@ Table describe_gpu(const Gpu& gpu) {
   return table;
 }
 
-Table describe_cluster(const std::string& name) {
-  const Cluster cluster = load_cluster(name);
+Table describe_cluster(const std::string& name_or_path) {
+  const Cluster cluster = load_cluster(name_or_path);
   return facts({{"cluster", cluster.title},
                 {"GPU", cluster.gpu.title + " (dipsim describe " + cluster.gpu.name + ")"},
                 {"nodes", std::to_string(cluster.nodes)},
@@ -140,6 +140,27 @@ Table describe_plan(const std::string& path) {
   notes.insert(notes.end(), plan.graph.placement.notes.begin(), plan.graph.placement.notes.end());
   notes.insert(notes.end(), plan.provenance.begin(), plan.provenance.end());
   return facts(std::move(notes));
+}
+
+/// A file of the user's own: what it is shows in the key that only such files have.
+Table describe_file(const std::string& path) {
+  const JsonDocument document = JsonDocument::from_file(path);
+  JsonObject object = document.root().object();
+  if (object.find("schedule")) {
+    return describe_plan(path);
+  }
+  if (object.find("modules")) {
+    return describe_model(path);
+  }
+  if (object.find("nodes")) {
+    return describe_cluster(path);
+  }
+  if (object.find("profile")) {
+    return describe_gpu(load_gpu(path));
+  }
+  fail_input(path,
+             "is no plan, model, cluster or GPU: none of the keys \"schedule\", \"modules\", "
+             "\"nodes\" and \"profile\" is there");
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -169,7 +190,7 @@ Table describe(const CLI::App& app, const DescribeFlags& flags) {
     }
   }
   if (std::filesystem::exists(name)) {
-    return describe_plan(name);
+    return describe_file(name);
   }
   std::vector<std::string> known = model_names();
   for (const auto& names : {cluster_names(), gpu_names()}) {
@@ -192,9 +213,8 @@ void add_describe(CLI::App& app) {
   CLI::App& command = *app.add_subcommand(
       "describe",
       "Explain one thing: a schedule (and why it places a model as it does), a model, "
-      "a cluster, a GPU, a trace or a plan file");
-  command.add_option("name", flags->name, "a name that dipsim list shows, or a plan file")
-      ->required();
+      "a cluster, a GPU, a trace, or a file with one of these or a plan");
+  command.add_option("name", flags->name, "a name that dipsim list shows, or a file")->required();
   flags->experiment.add_workload(command);
   flags->output.add(command);
   command.callback([&command, flags] {

@@ -27,7 +27,7 @@ CLI::Validator number_in(double low, double high) {
             }
             return std::string();
           },
-          fmt::format("{:g} to {:g}", low, high), "number"};
+          "", "number"};
 }
 
 CLI::Validator whole_in(std::int64_t low, std::int64_t high) {
@@ -40,7 +40,7 @@ CLI::Validator whole_in(std::int64_t low, std::int64_t high) {
             }
             return std::string();
           },
-          fmt::format("{} to {}", low, high), "whole"};
+          "", "whole"};
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -86,7 +86,7 @@ void OutputFlags::add(CLI::App& app) {
   app.add_option("--format", format, "table, json, csv or markdown on stdout")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  app.add_flag("--quiet", quiet, "no progress line, no warnings");
+  app.add_flag("--quiet", quiet, "nothing on stderr but errors");
 }
 
 void EngineFlags::add(CLI::App& app) {

@@ -88,7 +88,12 @@ PlanFile synthetic_plan(const SimulateFlags& flags) {
   return {.name = choice.label,
           .title = fmt::format("synthetic pipeline, {} ranks, {} microbatches", flags.ranks,
                                flags.microbatches),
-          .provenance = {{"forward_us", fmt::format("{}", fmt::join(flags.forward_us, ","))},
+          .provenance = {{"ranks", std::to_string(flags.ranks)},
+                         {"microbatches", std::to_string(flags.microbatches)},
+                         {"chunks", std::to_string(spec.chunks)},
+                         {"replicas", std::to_string(flags.replicas)},
+                         {"schedule", flags.schedule},
+                         {"forward_us", fmt::format("{}", fmt::join(flags.forward_us, ","))},
                          {"backward_input_us",
                           fmt::format("{}", fmt::join(flags.backward_input_us, ","))},
                          {"backward_weight_us",
@@ -140,6 +145,9 @@ void run_simulate(const CLI::App& app, const SimulateFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const EngineOptions engine = flags.engine.options();
   PlanFile plan = subject_of(app, flags);
+  for (Note& note : engine_notes(engine)) {
+    plan.provenance.push_back(std::move(note));
+  }
   const Comparison comparison = run_plan(plan, engine);
   if (flags.output.parsed() == Format::Json) {
     fmt::print("{}", simulation_json(comparison));

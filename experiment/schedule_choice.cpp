@@ -89,11 +89,12 @@ constexpr std::array kKeys = {
                 c.options.chunks_per_rank = whole(value, 1, kMostChunks, where);
               }},
     OptionKey{"partition", Owner::FixedRule,
-              "parameters, time, or layers per stage such as 10-10-12", apply_partition},
+              "time (default), parameters as Megatron, or layers per stage: 10-10-12", apply_partition},
     OptionKey{"recompute", Owner::FixedRule,
               "keep, selective or full; without it the lightest that fits every iteration",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.recompute = uniform_mode(value, where);
+                c.options.recompute = *c.recompute;
               }},
     OptionKey{"slice", Owner::Dip, "instances per slice, instead of the 95 % rule",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
@@ -158,7 +159,8 @@ ScheduleChoice parse_schedule(std::string_view text, const std::string& where) {
 std::string schedule_option_help() {
   std::string help;
   for (const OptionKey& key : kKeys) {
-    help += fmt::format("{}{}: {}", help.empty() ? "" : "\n", key.name, key.help);
+    help += fmt::format("{}{}{}: {}", help.empty() ? "" : "\n",
+                        key.owner == Owner::Dip ? "dip: " : "static: ", key.name, key.help);
   }
   return help;
 }

@@ -76,21 +76,21 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
   for (const std::string& schedule : spec.schedules) {
     schedules += (schedules.empty() ? "" : ",") + schedule;
   }
-  return {{"model", spec.model},
-          {"cluster", spec.cluster},
-          {"trace", spec.trace},
-          {"schedules", schedules},
-          {"iterations", std::to_string(spec.iterations)},
-          {"microbatches", std::to_string(spec.microbatches)},
-          {"seed", std::to_string(spec.seed)},
-          {"tp", std::to_string(plan.tp)},
-          {"pp", std::to_string(plan.pp)},
-          {"dp", std::to_string(plan.dp)},
-          {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)},
-          {"lanes", std::string(name_of(spec.engine.lanes))},
-          {"send", std::string(name_of(spec.engine.send))},
-          {"host_issue_us", shortest(to_seconds(spec.engine.host_issue) * 1e6)},
-          {"jitter", shortest(spec.engine.jitter)}};
+  std::vector<Note> notes = {{"model", spec.model},
+                             {"cluster", spec.cluster},
+                             {"trace", spec.trace},
+                             {"schedules", schedules},
+                             {"iterations", std::to_string(spec.iterations)},
+                             {"microbatches", std::to_string(spec.microbatches)},
+                             {"seed", std::to_string(spec.seed)},
+                             {"tp", std::to_string(plan.tp)},
+                             {"pp", std::to_string(plan.pp)},
+                             {"dp", std::to_string(plan.dp)},
+                             {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)}};
+  for (Note& note : engine_notes(spec.engine)) {
+    notes.push_back(std::move(note));
+  }
+  return notes;
 }
 
 }  // namespace

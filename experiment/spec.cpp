@@ -130,6 +130,14 @@ void check(const ExperimentSpec& spec) {
   }
 }
 
+std::vector<Note> engine_notes(const EngineOptions& engine) {
+  return {{"lanes", std::string(name_of(engine.lanes))},
+          {"send", std::string(name_of(engine.send))},
+          {"host_issue_us", shortest(to_seconds(engine.host_issue) * 1e6)},
+          {"jitter", shortest(engine.jitter)},
+          {"jitter_seed", std::to_string(engine.seed)}};
+}
+
 std::string_view name_of(LanePolicy policy) { return kLanes[static_cast<std::size_t>(policy)]; }
 
 std::string_view name_of(SendMode mode) { return kSends[static_cast<std::size_t>(mode)]; }

@@ -37,6 +37,9 @@ ExperimentSpec read_experiment(const std::filesystem::path& path);
 /// Throws Input on numbers out of range, an empty list of schedules or one named twice.
 void check(const ExperimentSpec& spec);
 
+/// The engine's options as inputs to print: how a run is repeated.
+std::vector<Note> engine_notes(const EngineOptions& engine);
+
 std::string_view name_of(LanePolicy policy);
 std::string_view name_of(SendMode mode);
 LanePolicy lane_policy_of(std::string_view name, const std::string& where);

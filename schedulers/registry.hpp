@@ -20,7 +20,7 @@ namespace dipsim {
 struct PlannerOptions {
   RecomputeMode recompute = RecomputeMode::Keep;  ///< of every pair
   int chunks_per_rank = 0;                        ///< 0: the schedule's default
-  PartitionRule partition = PartitionRule::Parameters;
+  PartitionRule partition = PartitionRule::PassTime;
   std::vector<int> given_layers{};  ///< per stage, for PartitionRule::Given
   DipOptions dip{};
 };

@@ -28,9 +28,10 @@ std::vector<std::string> Workload::warnings() const {
       out.push_back(fmt::format("{}: {}", name_, text));
     }
   };
-  warn(counts.wraps, fmt::format("shorter than the run: began anew {} times, each time in another "
-                                 "order",
-                                 counts.wraps));
+  const std::string times =
+      counts.wraps == 1 ? std::string("once") : fmt::format("{} times", counts.wraps);
+  warn(counts.wraps,
+       fmt::format("shorter than the run: began anew {}, in an order of its own", times));
   warn(counts.cut,
        fmt::format("{} of {} samples were cut to what fits", counts.cut, counts.samples));
   warn(counts.too_large, fmt::format("{} of {} samples were dropped: their media alone don't fit",

@@ -42,7 +42,7 @@ namespace schedules {
 
 ScheduleInfo zb_h1() {
   return {.name = kSchedule.name,
-          .summary = "1F1B with backward split: weight gradients fill the bubble, memory of 1F1B",
+          .summary = "1F1B with backward split: weight gradients fill the bubble; same pairs in flight",
           .source = "Zero Bubble Pipeline Parallelism (ICLR'24, arXiv 2401.10241) §2, ZB-H1",
           .split_backward = kSchedule.split_backward,
           .make = [](const PlannerOptions& options) {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_empty(const fs::path& folder) { return fs::is_empty(folder); }
+bool holds_nothing(const fs::path& folder) { return fs::is_empty(folder); }
 
 void require_refusal(const Outcome& outcome, const std::string& place) {
   CAPTURE(outcome.err);
@@ -38,7 +38,7 @@ void require_refused_experiment(const std::string& text, const std::string& plac
   require_refusal(
       run_program({"compare", (inputs.path() / "e.json").string(), "--out", "out"}, folder.path()),
       place);
-  CHECK(is_empty(folder.path()));
+  CHECK(holds_nothing(folder.path()));
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ TEST_CASE("bad flags are refused with the flag and leave no file") {
   for (const Case& c : cases) {
     const TemporaryFolder folder;
     require_refusal(run_program(c.arguments, folder.path()), c.place);
-    CHECK(is_empty(folder.path()));
+    CHECK(holds_nothing(folder.path()));
   }
 }
 

@@ -174,6 +174,26 @@ TEST_CASE("in flight is a pair from the start of F to the end of its last pass")
   CHECK(peak_in_flight(g.graph, spans) == std::vector<int>{3, 0});
 }
 
+TEST_CASE("a pair that starts when another one ends does not add to the peak, in either order") {
+  GraphBuilder g(1);
+  g.add_pair(kRank0, Passes::ForwardOnly, fused(10, 0));
+  g.add_pair(kRank0, Passes::ForwardOnly, fused(10, 0));
+  const Span early{at(0), at(10)};
+  const Span late{at(10), at(20)};
+  CHECK(peak_in_flight(g.graph, std::vector{early, late}) == std::vector{1});
+  CHECK(peak_in_flight(g.graph, std::vector{late, early}) == std::vector{1});
+}
+
+TEST_CASE("the peak is at its first instant") {
+  GraphBuilder g(1);
+  const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, holding(fused(10, 0), 100));
+  const PairId b = g.add_pair(kRank0, Passes::ForwardOnly, holding(fused(10, 0), 100));
+  const std::vector<Span> spans = {{at(3), at(13)}, {at(20), at(30)}};
+  const auto curves = memory_curves(g.graph, g.schedule({{g.f(a), g.f(b)}}), spans);
+  CHECK(text(curves[0]) == "0:0 3:100 13:0 20:100 30:0");
+  CHECK(curves[0].peak_at == at(3));
+}
+
 /// Bytes that a rank holds at an instant, straight from the definition.
 Bytes held_at(const RandomCase& one, std::span<const Span> spans, RankId rank, Time now) {
   const auto during = [&](Time from, Time to, Bytes bytes) {
