@@ -2,6 +2,7 @@
 // The dipsim program: parses the command line and turns errors into messages and exit codes.
 #include "cli/commands.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dipsim::cli {
 
@@ -47,6 +49,21 @@ int report(ErrorKind kind, const std::string& where, const std::string& message,
   return code;
 }
 
+/// CLI11 answers a mistyped subcommand with "A subcommand is required".
+void require_known_command(const CLI::App& app, std::span<char*> arguments) {
+  if (arguments.size() < 2 || arguments[1][0] == '-') {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names.push_back(command->get_name());
+  }
+  if (std::ranges::find(names, arguments[1]) == names.end()) {
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    fail_input("command line", unknown_name("command", arguments[1], known));
+  }
+}
+
 int run(std::span<char*> arguments) {
   CLI::App app(
       "Predicts, compares and explains pipeline schedules for training large multimodal models.",
@@ -62,6 +79,7 @@ int run(std::span<char*> arguments) {
   }
   const bool json = wants_json(arguments);
   try {
+    require_known_command(app, arguments);
     app.parse(static_cast<int>(arguments.size()), arguments.data());
     return 0;
   } catch (const CLI::Success& success) {
