@@ -96,6 +96,19 @@ TEST_CASE("the exception of the lowest failing index is rethrown, whatever the n
   }
 }
 
+TEST_CASE("after a failure no further bodies are started") {
+  int visits = 0;
+  CHECK_THROWS_AS(parallel_for(1000, 1,
+                               [&](std::size_t i) {
+                                 ++visits;
+                                 if (i == 3) {
+                                   throw std::runtime_error("fourth");
+                                 }
+                               }),
+                  std::runtime_error);
+  CHECK(visits == 4);
+}
+
 TEST_CASE("exceptions that are no std::exception pass through") {
   bool caught = false;
   try {

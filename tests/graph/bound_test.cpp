@@ -80,6 +80,21 @@ TEST_CASE("a cell is bounded by what comes before it, its load and what comes af
   CHECK(bound.cell == CellId(1));
 }
 
+TEST_CASE("what comes after a cell is the longest of several ways on") {
+  GraphBuilder g(3);
+  const PairId a = g.add_pair(kRank1, Passes::ForwardOnly, fused(20, 0));
+  const PairId b = g.add_pair(kRank1, Passes::ForwardOnly, fused(20, 0));
+  const PairId shorter = g.add_pair(kRank0, Passes::ForwardOnly, fused(1, 0));
+  const PairId longer = g.add_pair(RankId(2), Passes::ForwardOnly, fused(9, 0));
+  const PairId shortest = g.add_pair(kRank0, Passes::ForwardOnly, fused(0, 0));
+  for (const PairId pair : {a, b}) {
+    for (const PairId next : {shorter, longer, shortest}) {
+      g.add_transfer(g.f(pair), g.f(next), ns(0));
+    }
+  }
+  CHECK(lower_bound(g.graph).makespan == ns(49));
+}
+
 TEST_CASE("the cell of the bound is the heaviest one even where a path is longer") {
   GraphBuilder g(3);
   const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(5, 0));
@@ -177,6 +192,25 @@ TEST_CASE("what stands between two passes counts: copies, gathers, transfers") {
   g.add_edge(gather, g.b(a));
   // The passes take twice as long on the slow rank; copies and gathers do not.
   CHECK(lower_bound(g.graph).makespan == ns(10 + 100 + 100 + 7 + 10));
+}
+
+TEST_CASE("a gather behind a pass counts even where it also waits for one that is not") {
+  GraphBuilder g(2);
+  const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(10, 0));
+  const TaskId gather = g.add_task(Op::Gather, Lane::Comm, kRank1, ns(7));
+  g.add_edge(g.f(a), gather);
+  for (int k = 0; k < 2; ++k) {
+    const PairId after = g.add_pair(kRank1, Passes::ForwardOnly, fused(30, 0));
+    g.add_edge(gather, g.f(after));
+  }
+  CHECK(lower_bound(g.graph).makespan == ns(10 + 7 + 60));
+  TaskId next = gather;
+  for (int k = 0; k < 3; ++k) {
+    const TaskId earlier = g.add_task(Op::Gather, Lane::Comm, kRank1, ns(50));
+    g.add_edge(earlier, next);
+    next = earlier;
+  }
+  CHECK(lower_bound(g.graph).makespan == ns(10 + 7 + 60));
 }
 
 TEST_CASE("a cycle in the graph itself is an input error") {
