@@ -125,7 +125,9 @@ LmmModule read_use(const JsonValue& value, const std::vector<LmmModule>& earlier
 TokenRuleSpec read_tokens(const JsonValue& value) {
   JsonObject object = value.object();
   TokenRuleSpec spec;
-  spec.rule = object.at("rule").text();
+  const JsonValue rule = object.at("rule");
+  spec.rule = rule.text();
+  spec.merge = find_token_rule(spec.rule, rule.where()).merge;
   spec.image_pixels = integer_or(object, "image_pixels", 1, kMaxWidth, spec.image_pixels);
   spec.patch = integer_or(object, "patch", 1, kMaxWidth, spec.patch);
   spec.merge = integer_or(object, "merge", 1, kMaxWidth, spec.merge);

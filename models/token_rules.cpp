@@ -143,6 +143,7 @@ std::span<const TokenRuleInfo> all_token_rules() {
        .summary = "every picture is scaled to one square: 728 px, 2704 patches, 169 tokens",
        .source = "DIP (arXiv 2504.14145), evaluation setup",
        .markers = 0,
+       .merge = 4,
        .check = check_fixed,
        .image = fixed_image,
        .video = nullptr},
@@ -151,6 +152,7 @@ std::span<const TokenRuleInfo> all_token_rules() {
            "native resolution within an area, 28 px per token; videos at 2 frames per second",
        .source = "qwen-vl-utils, vision_process.py",
        .markers = 2,
+       .merge = 2,
        .check = check_qwen,
        .image = qwen_image,
        .video = qwen_video},
@@ -173,9 +175,7 @@ std::span<const PixelLimits> qwen2_vl_limits() {
   return limits;
 }
 
-namespace {
-
-const TokenRuleInfo& find_rule(std::string_view name, const std::string& where) {
+const TokenRuleInfo& find_token_rule(std::string_view name, const std::string& where) {
   std::vector<std::string_view> names;
   for (const TokenRuleInfo& rule : all_token_rules()) {
     if (rule.name == name) {
@@ -186,10 +186,8 @@ const TokenRuleInfo& find_rule(std::string_view name, const std::string& where) 
   fail_input(where, unknown_name("token rule", name, names));
 }
 
-}  // namespace
-
 TokenRule::TokenRule(TokenRuleSpec spec, const std::string& where)
-    : spec_(std::move(spec)), info_(&find_rule(spec_.rule, where)) {
+    : spec_(std::move(spec)), info_(&find_token_rule(spec_.rule, where)) {
   require_range(where, "patch", spec_.patch, 1, 1024);
   require_range(where, "merge", spec_.merge, 1, 16);
   require_range(where, "image_pixels", spec_.image_pixels, 1,

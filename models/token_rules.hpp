@@ -39,6 +39,7 @@ struct TokenRuleInfo {
   std::string_view summary;
   std::string_view source;
   std::int32_t markers = 0;  ///< see TokenRule::markers
+  std::int32_t merge = 1;    ///< TokenRuleSpec::merge where a model file does not set it
   /// Throws Input at `where` unless the parameters that the rule uses are in range.
   void (*check)(const TokenRuleSpec& spec, const std::string& where);
   /// See TokenRule::image.
@@ -49,6 +50,9 @@ struct TokenRuleInfo {
 };
 
 std::span<const TokenRuleInfo> all_token_rules();
+
+/// Throws Input at `where`, naming the nearest, where there is no rule of this name.
+const TokenRuleInfo& find_token_rule(std::string_view name, const std::string& where);
 
 /// Values of TokenRuleSpec::min_pixels and max_pixels that programs ship for Qwen2-VL.
 struct PixelLimits {

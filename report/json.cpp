@@ -92,9 +92,9 @@ std::string result_json(const Comparison& comparison) {
 }
 
 std::string simulation_json(const Comparison& comparison) {
-  DIPSIM_CHECK(
-      comparison.schedules.size() == 1 && comparison.schedules.front().iterations.size() == 1,
-      "a simulation is one schedule on one iteration");
+  DIPSIM_CHECK(comparison.schedules.size() == 1, "a simulation is one schedule");
+  DIPSIM_CHECK(comparison.schedules.front().iterations.size() == 1,
+               "a simulation is one iteration");
   ordered_json document;
   document["schema_version"] = kResultSchemaVersion;
   document["inputs"] = object_of(comparison.inputs);

@@ -139,7 +139,7 @@ void draw_limit_and_peak(Svg& svg, const Panel& panel) {
   svg.circle(panel.x(to_milliseconds(panel.curve().peak_at - kStart)), panel.y(peak), 4.0,
              fits ? kInk : kAlarm);
   const double middle = (panel.y.from + panel.y.to) / 2.0;
-  svg.text(kRowTextX, middle - 2.0, fmt::format("peak {} GiB", fixed(peak, gib_decimals(peak))),
+  svg.text(kRowTextX, middle - 2.0, fmt::format("peak {}", fixed(peak, gib_decimals(peak))),
            {.size = 13.0, .bold = true, .theme = fits ? kInk : kAlarm});
   if (limit > 0.0) {
     svg.text(kRowTextX, middle + 14.0,

@@ -31,7 +31,7 @@ std::vector<std::string> Workload::warnings() const {
   const std::string times =
       counts.wraps == 1 ? std::string("once") : fmt::format("{} times", counts.wraps);
   warn(counts.wraps,
-       fmt::format("shorter than the run: began anew {}, in an order of its own", times));
+       fmt::format("shorter than the run: began anew {}, each time in another order", times));
   warn(counts.cut,
        fmt::format("{} of {} samples were cut to what fits", counts.cut, counts.samples));
   warn(counts.too_large, fmt::format("{} of {} samples were dropped: their media alone don't fit",

@@ -35,9 +35,11 @@ namespace {
 struct Seen {
   std::size_t times = 0;
   CellId last{};
+  TaskId partner{};  ///< runs in the same step; the same on every cell
 };
 
-void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell, std::vector<Seen>& seen) {
+void require_slot(const TaskGraph& graph, TaskId task, TaskId partner, std::size_t cell,
+                  std::vector<Seen>& seen) {
   const std::string where = fmt::format("schedule: cell {}", cell);
   if (!task.valid() || task.row() >= graph.tasks.size() || !is_pass(graph.task(task).op)) {
     fail_input(where, fmt::format("task {} is no pass of this graph", task.value));
@@ -49,6 +51,10 @@ void require_slot(const TaskGraph& graph, TaskId task, std::size_t cell, std::ve
   if (seen[task.row()].last == CellId(cell)) {
     fail_input(where, describe(graph, task) + " stands twice in the order");
   }
+  if (seen[task.row()].times > 0 && seen[task.row()].partner != partner) {
+    fail_input(where, describe(graph, task) + " overlaps on one cell of its rank only");
+  }
+  seen[task.row()].partner = partner;
   seen[task.row()].last = CellId(cell);
   ++seen[task.row()].times;
 }
@@ -108,9 +114,9 @@ void validate(const TaskGraph& graph, const Schedule& schedule) {
   std::vector<Seen> seen(graph.tasks.size());
   for (std::size_t cell = 0; cell < cells; ++cell) {
     for (const Slot& slot : schedule.compute[cell]) {
-      require_slot(graph, slot.task, cell, seen);
+      require_slot(graph, slot.task, slot.together, cell, seen);
       if (slot.together.valid()) {
-        require_slot(graph, slot.together, cell, seen);
+        require_slot(graph, slot.together, slot.task, cell, seen);
       }
     }
   }

@@ -95,7 +95,7 @@ TEST_CASE("unknown evidence, unknown keys and missing curves are errors") {
   CHECK(contains(refusal(missing), "\"p2p_nic\" is missing"));
 }
 
-TEST_CASE("efficiencies outside (0, 1] are errors") {
+TEST_CASE("efficiencies of 0 or below, and above 1, are errors") {
   for (const double fraction : {0.0, -0.5, 1.01}) {
     json text = shipped();
     text["gemm"]["peak_fraction"] = {

@@ -32,7 +32,9 @@ Error parse_error(std::string_view text) {
 /// The error of reading one key of a document {"k": value}.
 template <class Read>
 Error read_error(std::string_view value, const Read& read) {
-  const JsonDocument document = parse("{\"k\": " + std::string(value) + "}");
+  std::string text = "{\"k\": ";
+  text += value;
+  const JsonDocument document = parse(text + "}");
   return error_of([&] { read(document.root().object().at("k")); });
 }
 

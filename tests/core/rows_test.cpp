@@ -37,7 +37,7 @@ TEST_CASE("a row can be written through its span") {
   CHECK(rows[1][0] == 9);
 }
 
-TEST_CASE("equal rows are equal however they were built; other row ends are not") {
+TEST_CASE("equal rows are equal however they were built, other row ends are not") {
   Rows<int> one_by_one;
   one_by_one.add_row();
   one_by_one.push_back(1);

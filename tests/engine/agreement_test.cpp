@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of the engine on random graphs with random valid schedules.
+#include "sim/core/error.hpp"
+#include "sim/core/random.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/graph/analysis.hpp"
 #include "sim/graph/bound.hpp"
@@ -136,6 +138,7 @@ TEST_CASE("whatever the options, order, precedence and links are kept and the bo
       const TimelineAnalysis analysis = analyze(one.graph, one.schedule, timeline);
       for (std::size_t cell = 0; cell < analysis.busy.size(); ++cell) {
         RC_ASSERT(analysis.busy[cell] + analysis.idle[cell].total() == timeline.makespan);
+        RC_ASSERT(options.host_issue > Duration{0} || analysis.idle[cell].host == Duration{0});
       }
     });
   }));
@@ -189,6 +192,70 @@ TEST_CASE("a fixed order of sends that follows the computation is kept and runs 
         }
       }
     });
+  }));
+}
+
+/// The timeline as text, or "deadlock"; other errors pass through.
+template <class Run>
+std::string outcome(const Run& run) {
+  try {
+    return text(run().spans);
+  } catch (const Error& error) {
+    RC_ASSERT(error.kind() == ErrorKind::Input);
+    RC_ASSERT(error.message().find("deadlock") != std::string::npos);
+    return "deadlock";
+  }
+}
+
+template <class Item>
+void shuffle_some(RandomStream& random, std::span<Item> row) {
+  for (std::int64_t k = random.integer(0, 3); k > 0 && row.size() > 1; --k) {
+    const auto at =
+        static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(row.size()) - 2));
+    std::swap(row[at], row[at + 1]);
+  }
+}
+
+TEST_CASE("a wrong order of passes is a deadlock for both evaluators or for neither") {
+  CHECK(rc::check("same outcome", [] {
+    int deadlocks = 0;
+    for_some_cases(false, [&](RandomCase one) {
+      RandomStream random(one.graph.tasks.size(), "shuffle");
+      for (std::size_t cell = 0; cell < one.schedule.compute.size(); ++cell) {
+        shuffle_some(random, one.schedule.compute[cell]);
+      }
+      validate(one.graph, one.schedule);
+      const std::string engine = outcome([&] { return simulate(one.graph, one.schedule); });
+      OrderEvaluator evaluator(one.graph);
+      RC_ASSERT(engine == outcome([&] { return evaluator.evaluate(one.schedule); }));
+      deadlocks += engine == "deadlock" ? 1 : 0;
+    });
+    RC_CLASSIFY(deadlocks > 0);
+  }));
+}
+
+TEST_CASE("whatever the order of sends and passes, a run ends or prints its deadlock") {
+  CHECK(rc::check("ends", [] {
+    EngineOptions options;
+    options.lanes = static_cast<LanePolicy>(*rc::gen::inRange(0, 4));
+    options.send = static_cast<SendMode>(*rc::gen::inRange(0, 2));
+    const bool only_engine = *rc::gen::arbitrary<bool>();
+    int deadlocks = 0;
+    for_some_cases(only_engine, [&](const RandomCase& one) {
+      RandomStream random(one.graph.tasks.size(), "shuffle");
+      Schedule schedule = with_send_order(one);
+      for (std::size_t rank = 0; rank < schedule.comm.size(); ++rank) {
+        shuffle_some(random, schedule.comm[rank]);
+      }
+      if (random.uniform() < 0.3) {
+        for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+          shuffle_some(random, schedule.compute[cell]);
+        }
+      }
+      const std::string end = outcome([&] { return simulate(one.graph, schedule, options); });
+      deadlocks += end == "deadlock" ? 1 : 0;
+    });
+    RC_CLASSIFY(deadlocks > 0);
   }));
 }
 

@@ -344,7 +344,7 @@ TEST_CASE("jitter is a matter of the seed alone and has mean 1") {
     squares += std::log(factor) * std::log(factor);
   }
   // Within five standard deviations of the estimates.
-  const double count = static_cast<double>(first.spans.size());
+  const auto count = static_cast<double>(first.spans.size());
   const double variance = squares / count - (logs / count) * (logs / count);
   CHECK(std::abs(sum / count - 1.0) < 0.027);  // the median is exp(-1/8) = 0.88
   CHECK(std::abs(variance - 0.25) < 0.018);

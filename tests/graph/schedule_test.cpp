@@ -93,6 +93,28 @@ TEST_CASE("both passes of an overlapped slot count") {
   CHECK(error_of([&] { validate(g.graph, schedule); }).kind() == ErrorKind::Input);
 }
 
+TEST_CASE("a slot has the same shape on every cell of its rank") {
+  GraphBuilder g(2);
+  const RankId wide = g.add_rank({CellId(0), CellId(1)});
+  const PairId a = g.add_pair(wide, Passes::Fused, fused(1, 2));
+  const PairId b = g.add_pair(wide, Passes::ForwardOnly, fused(1, 2));
+  g.add_pair_edges(a);
+  g.graph.overlaps.push_back({g.f(b), g.b(a), ns(2)});
+  const std::vector<Slot> together = {{g.f(a), {}}, {g.f(b), g.b(a)}};
+  const std::vector<Slot> apart = {{g.f(a), {}}, {g.f(b), {}}, {g.b(a), {}}};
+  const auto with_rows = [&](const std::vector<Slot>& first, const std::vector<Slot>& second) {
+    Schedule schedule = g.schedule({});
+    schedule.compute.add_row(first);
+    schedule.compute.add_row(second);
+    return schedule;
+  };
+  CHECK_NOTHROW(validate(g.graph, with_rows(together, together)));
+  CHECK_NOTHROW(validate(g.graph, with_rows(apart, apart)));
+  for (const Schedule& mixed : {with_rows(together, apart), with_rows(apart, together)}) {
+    CHECK(error_of([&] { validate(g.graph, mixed); }).kind() == ErrorKind::Input);
+  }
+}
+
 TEST_CASE("a choice must be among the allowed strategies of its pair") {
   const TwoCells two;
   Schedule schedule = two.valid();

@@ -95,10 +95,9 @@ TaskId GraphBuilder::add_transfer(TaskId from, TaskId to, Duration fixed, Durati
 
 void GraphBuilder::add_edge(TaskId from, TaskId to) { graph.edges.push_back({from, to}); }
 
-void GraphBuilder::add_pair_edges(PairId id) {
-  const Pair pair = graph.pair(id);
-  TaskId before = pair.f;
-  for (const TaskId next : {pair.b, pair.i, pair.w}) {
+void GraphBuilder::add_pair_edges(PairId pair) {
+  TaskId before = f(pair);
+  for (const TaskId next : {b(pair), i(pair), w(pair)}) {
     if (next.valid()) {
       add_edge(before, next);
       before = next;
@@ -106,20 +105,19 @@ void GraphBuilder::add_pair_edges(PairId id) {
   }
 }
 
-void GraphBuilder::add_offload(PairId id) {
-  const Pair pair = graph.pair(id);
+void GraphBuilder::add_offload(PairId pair) {
   const auto add_copy = [&](Op op, Lane lane) {
-    const TaskId copy = add_task(op, lane, graph.task(pair.f).rank, Duration{0});
-    graph.tasks[copy.row()].pair = id;
+    const TaskId copy = add_task(op, lane, graph.task(f(pair)).rank, Duration{0});
+    graph.tasks[copy.row()].pair = pair;
     return copy;
   };
   const TaskId out = add_copy(Op::CopyOut, Lane::DeviceToHost);
   const TaskId in = add_copy(Op::CopyIn, Lane::HostToDevice);
-  graph.pairs[id.row()].copy_out = out;
-  graph.pairs[id.row()].copy_in = in;
-  add_edge(pair.f, out);
+  graph.pairs[pair.row()].copy_out = out;
+  graph.pairs[pair.row()].copy_in = in;
+  add_edge(f(pair), out);
   add_edge(out, in);
-  add_edge(in, pair.b.valid() ? pair.b : pair.i);
+  add_edge(in, b(pair).valid() ? b(pair) : i(pair));
 }
 
 Schedule GraphBuilder::schedule(const std::vector<std::vector<TaskId>>& orders) const {

@@ -208,7 +208,7 @@ class CaseMaker {
   }
 
   /// Neighbours in an order of all passes can run as one slot unless one needs the other.
-  bool can_overlap(TaskId first, TaskId second) {
+  [[nodiscard]] bool can_overlap(TaskId first, TaskId second) const {
     const TaskGraph& graph = builder_.graph;
     const auto is_backward = [&](TaskId id) {
       return graph.task(id).op == Op::B || graph.task(id).op == Op::I;
