@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace dipsim {
 
@@ -76,6 +77,19 @@ void require_choices(const TaskGraph& graph, const Schedule& schedule) {
   }
 }
 
+using PassPair = std::pair<TaskId, TaskId>;
+
+/// The pairs of passes that may run as one step, sorted.
+std::vector<PassPair> known_overlaps(const TaskGraph& graph) {
+  std::vector<PassPair> known;
+  known.reserve(graph.overlaps.size());
+  for (const Overlap& overlap : graph.overlaps) {
+    known.emplace_back(overlap.f, overlap.b);
+  }
+  std::ranges::sort(known);
+  return known;
+}
+
 void require_comm(const TaskGraph& graph, const Schedule& schedule) {
   const std::size_t ranks = graph.placement.ranks.size();
   if (schedule.comm.empty()) {
@@ -112,11 +126,17 @@ void validate(const TaskGraph& graph, const Schedule& schedule) {
                fmt::format("{} orders for {} cells", schedule.compute.size(), cells));
   }
   std::vector<Seen> seen(graph.tasks.size());
+  const std::vector<PassPair> overlaps = known_overlaps(graph);
   for (std::size_t cell = 0; cell < cells; ++cell) {
     for (const Slot& slot : schedule.compute[cell]) {
       require_slot(graph, slot.task, slot.together, cell, seen);
       if (slot.together.valid()) {
         require_slot(graph, slot.together, slot.task, cell, seen);
+        if (!std::ranges::binary_search(overlaps, PassPair{slot.task, slot.together})) {
+          fail_input(fmt::format("schedule: cell {}", cell),
+                     fmt::format("{} and {} can't overlap", describe(graph, slot.task),
+                                 describe(graph, slot.together)));
+        }
       }
     }
   }
