@@ -37,6 +37,29 @@ void require_none_holds(const std::vector<Condition>& conditions, const std::str
   }
 }
 
+/// A result with the schedules of the experiment and nothing measured: a condition that names what
+/// is not there is refused before the work starts.
+void require_known_names(const std::vector<Condition>& conditions, const ExperimentSpec& spec,
+                         const Setup& setup) {
+  Comparison shape{.title = setup.title,
+                   .inputs = setup.inputs,
+                   .loads = {},
+                   .schedules = {},
+                   .warnings = {},
+                   .sample_iteration = 0,
+                   .requested_iterations = 1};
+  const IterationResult iteration{
+      .idle = {}, .peak_memory = std::vector<Bytes>(setup.lowering->problem().ranks.size())};
+  for (const std::string& name : spec.schedules) {
+    shape.schedules.push_back(
+        {.name = name, .recompute = {}, .notes = {}, .iterations = {iteration}, .sample = {}});
+  }
+  const std::string json = result_json(shape);
+  for (const Condition& condition : conditions) {
+    condition.check(json);
+  }
+}
+
 void run_compare(const CLI::App& app, const CompareFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   const InterruptWatch interrupt;
@@ -48,7 +71,11 @@ void run_compare(const CLI::App& app, const CompareFlags& flags) {
     folder = std::make_unique<OutputFolder>(flags.out);
   }
 
-  const Setup setup = prepare(spec);
+  const Setup setup = prepare(spec, interrupt.token());
+  if (interrupt.interrupted()) {
+    throw Interrupted{};
+  }
+  require_known_names(conditions, spec, setup);
   Comparison comparison;
   {
     ProgressLine progress("comparing", flags.output.quiet);
@@ -61,9 +88,8 @@ void run_compare(const CLI::App& app, const CompareFlags& flags) {
   if (comparison.schedules.empty()) {
     throw Interrupted{};
   }
-  fmt::print("{}", render_comparison(comparison, flags.output.parsed()));
   if (folder) {
-    folder->add_comparison(comparison, setup.lowering->cluster());
+    folder->add_comparison(comparison, setup.lowering->cluster(), spec.engine);
     folder->add_run_facts(std::chrono::steady_clock::now() - start,
                           static_cast<std::size_t>(flags.jobs));
     folder->commit();
@@ -71,10 +97,14 @@ void run_compare(const CLI::App& app, const CompareFlags& flags) {
       fmt::print(stderr, "report: {}\n", (folder->path() / "report.html").string());
     }
   }
+  print_result(render_comparison(comparison, flags.output.parsed()));
   if (interrupt.interrupted()) {
     throw Interrupted{};
   }
   require_none_holds(conditions, result_json(comparison));
+  if (winner(comparison).empty()) {
+    fail_infeasible("compare", "no schedule fits in memory on every iteration");
+  }
 }
 
 }  // namespace

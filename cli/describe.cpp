@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "cli/terminal.hpp"
 #include "experiment/schedule_choice.hpp"
 #include "experiment/setup.hpp"
 #include "experiment/single.hpp"
@@ -45,10 +46,9 @@ Table facts(std::vector<Note> notes) {
 Table describe_schedule(const CLI::App& app, const DescribeFlags& flags) {
   ExperimentSpec spec = flags.experiment.spec(app);
   spec.schedules = {flags.name};
-  spec.iterations = 1;
   const ScheduleChoice choice = parse_schedule(flags.name, "describe");
   const Setup setup = prepare(spec);
-  const PlacedSchedule placed(choice, *setup.lowering, setup.batches.front());
+  const PlacedSchedule placed(choice, *setup.lowering, setup.batches[setup.representative]);
   std::vector<Note> notes = {{"schedule", std::string(choice.info->name)},
                              {"rule", std::string(choice.info->summary)},
                              {"source", std::string(choice.info->source)},
@@ -167,10 +167,20 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+bool is_schedule(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  return std::ranges::find(all_schedules(), name, &ScheduleInfo::name) != all_schedules().end();
+}
+
 Table describe(const CLI::App& app, const DescribeFlags& flags) {
   const std::string& name = flags.name;
-  const std::string schedule = name.substr(0, name.find(':'));
-  if (std::ranges::find(all_schedules(), schedule, &ScheduleInfo::name) != all_schedules().end()) {
+  const bool schedule_named = is_schedule(name);
+  for (const char* flag : kWorkloadFlags) {
+    if (!schedule_named && given(app, flag)) {
+      fail_input(flag, "says what a schedule is placed on; it has no meaning for " + name);
+    }
+  }
+  if (schedule_named) {
     return describe_schedule(app, flags);
   }
   if (contains(model_names(), name)) {
@@ -218,7 +228,7 @@ void add_describe(CLI::App& app) {
   flags->experiment.add_workload(command);
   flags->output.add(command);
   command.callback([&command, flags] {
-    fmt::print("{}", render_table(describe(command, *flags), flags->output.parsed()));
+    print_result(render_table(describe(command, *flags), flags->output.parsed()));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "cli/terminal.hpp"
 #include "models/model.hpp"
 #include "report/table.hpp"
 #include "schedulers/registry.hpp"
@@ -122,7 +123,7 @@ void run_list(const ListFlags& flags) {
   std::vector<std::string_view> names;
   for (const Kind& kind : kKinds) {
     if (kind.name == flags.kind) {
-      fmt::print("{}", render_table(kind.list(), flags.output.parsed()));
+      print_result(render_table(kind.list(), flags.output.parsed()));
       return;
     }
     names.push_back(kind.name);

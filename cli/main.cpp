@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dipsim program: parses the command line and turns errors into messages and exit codes.
 #include "cli/commands.hpp"
+#include "cli/terminal.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <new>
 #include <span>
@@ -39,7 +41,7 @@ bool wants_json(std::span<char*> arguments) {
 int report(ErrorKind kind, const std::string& where, const std::string& message, bool json) {
   const int code = static_cast<int>(kind);
   fmt::print(stderr, "error: {}{}{}\n", where, where.empty() ? "" : ": ", message);
-  if (json) {
+  if (json && !result_printed()) {
     const nlohmann::ordered_json out = {
         {"schema_version", 1},
         {"error",
@@ -102,5 +104,7 @@ int run(std::span<char*> arguments) {
 }  // namespace dipsim::cli
 
 int main(int argc, char** argv) {
+  // A reader that closes our stdout early must not cost the report: the write fails instead.
+  std::signal(SIGPIPE, SIG_IGN);
   return dipsim::cli::run(std::span(argv, static_cast<std::size_t>(argc)));
 }

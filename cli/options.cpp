@@ -133,6 +133,8 @@ void ExperimentFlags::add_workload(CLI::App& app) {
   app.add_option(
       "--trace", trace,
       fmt::format("by name (dipsim list traces) or a JSON Lines file [{}]", defaults.trace));
+  app.add_option("--profile", profile,
+                 "file that replaces the profile of the GPU [the one that ships with it]");
   const auto whole = [&](const char* flag, std::int64_t& value, std::int64_t low, std::int64_t high,
                          const std::string& help) {
     add_whole(app, flag, value, low, high, help)->default_str("");
@@ -177,8 +179,12 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   replace_text("--model", model, spec.model);
   replace_text("--cluster", cluster, spec.cluster);
   replace_text("--trace", trace, spec.trace);
-  if (!schedules.empty()) {
+  replace_text("--profile", profile, spec.profile);
+  if (given(app, "--schedules")) {
     spec.schedules = split(schedules, ',');
+  }
+  if (given(app, "--schedule")) {
+    spec.schedules = {schedules};
   }
   const auto replace_number = [&](const char* flag, std::int64_t from, auto& to) {
     if (given(app, flag)) {

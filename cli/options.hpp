@@ -6,6 +6,7 @@
 #include "report/table.hpp"
 #include "sim/engine/engine.hpp"
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -57,12 +58,18 @@ struct EngineFlags {
   void apply(const CLI::App& app, EngineOptions& engine) const;
 };
 
+/// What ExperimentFlags::add_workload() adds.
+inline constexpr std::array<const char*, 10> kWorkloadFlags = {
+    "--model", "--cluster", "--trace", "--profile", "--microbatches",
+    "--seed",  "--tp",      "--pp",    "--dp",      "--usable-memory-fraction"};
+
 /// The experiment: a file, or flags, or a file with some of its values replaced by flags.
 struct ExperimentFlags {
   std::string file;
   std::string model;
   std::string cluster;
   std::string trace;
+  std::string profile;
   std::string schedules;
   std::int64_t iterations = 0;
   std::int64_t microbatches = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "report/compare_files.hpp"
 #include "sim/cluster/cluster.hpp"
-#include "sim/core/files.hpp"
+#include "sim/graph/engine_options.hpp"
 #include "sim/graph/results.hpp"
 
 #include <chrono>
@@ -10,32 +11,36 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dipsim::cli {
 
 /// Text of the plan file of schedule `index`: its sample, which is this iteration of the trace.
 std::string plan_text(const Comparison& comparison, std::size_t index, std::size_t iteration,
-                      const std::optional<Cluster>& cluster);
+                      const std::optional<Cluster>& cluster, const EngineOptions& engine);
 
-/// The folder behind --out: all files of design.md's list appear together at commit().
+/// The folder behind --out: all its files appear together at commit(), and nothing lies on the disk
+/// before.
 class OutputFolder {
  public:
-  /// Throws Input or Environment as StagedFolder does.
+  /// Throws Input or Environment, as StagedFolder does, where commit() could not write: hours of
+  /// work must not end that way.
   explicit OutputFolder(const std::string& path);
 
   /// Report, result.json, pictures, and a replayable plan per schedule.
-  void add_comparison(const Comparison& comparison, const std::optional<Cluster>& cluster) const;
+  void add_comparison(const Comparison& comparison, const std::optional<Cluster>& cluster,
+                      const EngineOptions& engine);
 
   /// run.json: everything that differs from run to run.
-  void add_run_facts(std::chrono::steady_clock::duration wall, std::size_t jobs) const;
+  void add_run_facts(std::chrono::steady_clock::duration wall, std::size_t jobs);
 
-  void commit() { folder_.commit(); }
+  void commit() const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
-  StagedFolder folder_;
+  std::vector<NamedFile> files_;
 };
 
 }  // namespace dipsim::cli

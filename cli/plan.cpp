@@ -36,9 +36,12 @@ void run_plan(const CLI::App& app, const PlanFlags& flags) {
     load.per_iteration = {load.per_iteration.back()};
   }
   const Comparison comparison = compare(spec, setup, {});
+  print_result(render_comparison(comparison, flags.output.parsed()));
+  if (!comparison.schedules.front().iterations.front().fits) {
+    fail_infeasible("plan", "the plan does not fit in memory; nothing was written");
+  }
   write_file(flags.out, plan_text(comparison, 0, static_cast<std::size_t>(flags.iteration),
-                                  setup.lowering->cluster()));
-  fmt::print("{}", render_comparison(comparison, flags.output.parsed()));
+                                  setup.lowering->cluster(), spec.engine));
   if (!flags.output.quiet) {
     fmt::print(stderr, "plan: {}\n", flags.out);
   }

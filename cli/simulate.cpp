@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/output_folder.hpp"
+#include "cli/terminal.hpp"
 #include "experiment/single.hpp"
 #include "models/synthetic.hpp"
 #include "report/comparison_table.hpp"
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -28,6 +30,7 @@ struct SimulateFlags {
   std::int64_t ranks = 4;
   std::int64_t microbatches = 8;
   std::int64_t chunks = 1;
+  bool chunks_given = false;
   std::int64_t replicas = 1;
   std::vector<double> forward_us = {1000.0};
   std::vector<double> backward_input_us = {1000.0};
@@ -68,6 +71,12 @@ std::string mode_of(const TaskGraph& graph, const Schedule& schedule) {
 
 PlanFile synthetic_plan(const SimulateFlags& flags) {
   ScheduleChoice choice = parse_schedule(flags.schedule, "--schedule");
+  if (choice.recompute) {
+    fail_input("--schedule", "a synthetic pipeline has nothing to recompute; leave recompute= out");
+  }
+  if (choice.options.chunks_per_rank > 0 && flags.chunks_given) {
+    fail_input("--chunks", "is given twice: as a flag and in --schedule");
+  }
   if (choice.options.chunks_per_rank == 0) {
     choice.options.chunks_per_rank = static_cast<int>(flags.chunks);
   }
@@ -101,6 +110,7 @@ PlanFile synthetic_plan(const SimulateFlags& flags) {
                          {"p2p_us", fmt::format("{}", flags.p2p_us)},
                          {"p2p_latency_us", fmt::format("{}", flags.p2p_latency_us)}},
           .cluster = {},
+          .engine = flags.engine.options(),
           .graph = std::move(run.graph),
           .schedule = std::move(run.schedule)};
 }
@@ -117,6 +127,20 @@ PlanFile subject_of(const CLI::App& app, const SimulateFlags& flags) {
   return read_plan(flags.plan);
 }
 
+/// The provenance of the plan, with the engine options that it was run with.
+std::vector<Note> inputs_of(const PlanFile& plan, const EngineOptions& engine) {
+  std::vector<Note> inputs = plan.provenance;
+  for (const Note& note : engine_notes(engine)) {
+    const auto known = std::ranges::find(inputs, note.name, &Note::name);
+    if (known == inputs.end()) {
+      inputs.push_back(note);
+    } else {
+      known->text = note.text;
+    }
+  }
+  return inputs;
+}
+
 Comparison run_plan(PlanFile& plan, const EngineOptions& engine) {
   PlanRun run{.graph = std::move(plan.graph), .schedule = std::move(plan.schedule), .timeline = {}};
   run.timeline = simulate(run.graph, run.schedule, engine);
@@ -127,7 +151,7 @@ Comparison run_plan(PlanFile& plan, const EngineOptions& engine) {
        fmt::format("{}", fmt::join(peak_in_flight(run.graph, run.timeline.spans), ", "))});
   std::string recompute = mode_of(run.graph, run.schedule);
   Comparison comparison{.title = plan.title,
-                        .inputs = plan.provenance,
+                        .inputs = inputs_of(plan, engine),
                         .loads = {},
                         .schedules = {},
                         .warnings = {},
@@ -143,20 +167,16 @@ Comparison run_plan(PlanFile& plan, const EngineOptions& engine) {
 
 void run_simulate(const CLI::App& app, const SimulateFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
-  const EngineOptions engine = flags.engine.options();
   PlanFile plan = subject_of(app, flags);
-  for (Note& note : engine_notes(engine)) {
-    plan.provenance.push_back(std::move(note));
-  }
+  EngineOptions engine = plan.engine;
+  flags.engine.apply(app, engine);
   const Comparison comparison = run_plan(plan, engine);
-  if (flags.output.parsed() == Format::Json) {
-    fmt::print("{}", simulation_json(comparison));
-  } else {
-    fmt::print("{}", render_comparison(comparison, flags.output.parsed()));
-  }
+  const Format format = flags.output.parsed();
+  print_result(format == Format::Json ? simulation_json(comparison)
+                                      : render_comparison(comparison, format));
   if (!flags.out.empty()) {
     OutputFolder folder(flags.out);
-    folder.add_comparison(comparison, plan.cluster);
+    folder.add_comparison(comparison, plan.cluster, engine);
     folder.add_run_facts(std::chrono::steady_clock::now() - start, 1);
     folder.commit();
   }
@@ -197,7 +217,10 @@ void add_simulate(CLI::App& app) {
   flags->engine.add(command);
   command.add_option("--out", flags->out, "folder for report.html, timeline, trace and plan");
   flags->output.add(command);
-  command.callback([&command, flags] { run_simulate(command, *flags); });
+  command.callback([&command, flags] {
+    flags->chunks_given = command.count("--chunks") > 0;
+    run_simulate(command, *flags);
+  });
 }
 
 }  // namespace dipsim::cli

@@ -2,9 +2,11 @@
 #include "cli/terminal.hpp"
 
 #include "cli/commands.hpp"
+#include "sim/core/error.hpp"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
@@ -79,6 +81,19 @@ InterruptWatch::InterruptWatch() {
   watcher_ = std::jthread(watch, source_);
 }
 
-void warn(std::string_view message) { fmt::print(stderr, "warning: {}\n", message); }
+namespace {
+
+std::atomic<bool> answered{false};
+
+}  // namespace
+
+void print_result(std::string_view text) {
+  answered = true;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    fail_environment("stdout", "can't be written");
+  }
+}
+
+bool result_printed() { return answered; }
 
 }  // namespace dipsim::cli

@@ -48,7 +48,10 @@ class InterruptWatch {
   std::jthread watcher_;
 };
 
-/// "warning: …" on stderr.
-void warn(std::string_view message);
+/// Writes the answer of a command to stdout. Throws Environment when stdout can't take it.
+void print_result(std::string_view text);
+
+/// True once a command has given its answer: nothing else may follow it on stdout.
+bool result_printed();
 
 }  // namespace dipsim::cli

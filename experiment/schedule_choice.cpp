@@ -74,6 +74,9 @@ void apply_partition(ScheduleChoice& choice, std::string_view value, const std::
     choice.options.partition = PartitionRule::Parameters;
   } else if (value == "time") {
     choice.options.partition = PartitionRule::PassTime;
+  } else if (value.empty() || value.front() < '0' || value.front() > '9') {
+    constexpr std::array<std::string_view, 2> kRules = {"time", "parameters"};
+    fail_input(where, unknown_name("partition", value, kRules) + ", or layers such as 10-10-12");
   } else {
     choice.options.partition = PartitionRule::Given;
     for (const std::string_view count : split(value, '-')) {
@@ -89,7 +92,8 @@ constexpr std::array kKeys = {
                 c.options.chunks_per_rank = whole(value, 1, kMostChunks, where);
               }},
     OptionKey{"partition", Owner::FixedRule,
-              "time (default), parameters as Megatron, or layers per stage: 10-10-12", apply_partition},
+              "time (default), parameters as Megatron, or layers per stage: 10-10-12",
+              apply_partition},
     OptionKey{"recompute", Owner::FixedRule,
               "keep, selective or full; without it the lightest that fits every iteration",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
@@ -151,6 +155,12 @@ ScheduleChoice parse_schedule(std::string_view text, const std::string& where) {
     fail_input(where, error.message());
   }
   for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string_view key = parts[i].substr(0, parts[i].find('='));
+    for (std::size_t j = 1; j < i; ++j) {
+      if (parts[j].substr(0, parts[j].find('=')) == key) {
+        fail_input(where, fmt::format("option \"{}\" stands twice in \"{}\"", key, text));
+      }
+    }
     apply(choice, parts[i], where);
   }
   return choice;

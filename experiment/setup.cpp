@@ -86,6 +86,7 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
                              {"tp", std::to_string(plan.tp)},
                              {"pp", std::to_string(plan.pp)},
                              {"dp", std::to_string(plan.dp)},
+                             {"profile", spec.profile.empty() ? "shipped" : spec.profile},
                              {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)}};
   for (Note& note : engine_notes(spec.engine)) {
     notes.push_back(std::move(note));
@@ -95,12 +96,15 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
 
 }  // namespace
 
-Setup prepare(const ExperimentSpec& spec) {
+Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop) {
   check(spec);
   LmmModel model = load_model(spec.model);
   Cluster cluster = load_cluster(spec.cluster);
   cluster.usable_memory_fraction =
       spec.usable_memory_fraction.value_or(cluster.usable_memory_fraction);
+  if (!spec.profile.empty()) {
+    cluster.gpu.profile = load_profile(spec.profile);
+  }
   const ParallelPlan plan = plan_of(spec, model);
 
   Setup setup;
@@ -121,14 +125,17 @@ Setup prepare(const ExperimentSpec& spec) {
   for (const LoadKind& kind : kLoadKinds) {
     setup.loads.push_back({std::string(kind.name), {}});
   }
-  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.iterations); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.iterations) && !stop.stop_requested();
+       ++i) {
     const std::vector<Microbatch> microbatches = workload->iteration(i);
     add_loads(microbatches, setup.loads);
     setup.batches.push_back(make_batch(microbatches, feeds, plan.dp));
   }
   drop_empty(setup.loads);
   setup.warnings = workload->warnings();
-  setup.representative = median_iteration(*setup.lowering, setup.batches);
+  if (!setup.batches.empty()) {
+    setup.representative = median_iteration(*setup.lowering, setup.batches);
+  }
   return setup;
 }
 

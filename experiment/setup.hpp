@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Setup {
   std::size_t representative = 0;  ///< the iteration with the median useful FLOPs
 };
 
-/// Loads model, cluster and trace, and packs all iterations. Throws Input or Infeasible.
-Setup prepare(const ExperimentSpec& spec);
+/// Loads model, cluster and trace, and packs all iterations; a stop ends it early, with fewer of
+/// them. Throws Input or Infeasible.
+Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop = {});
 
 }  // namespace dipsim

@@ -8,34 +8,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
 namespace dipsim {
 
 namespace {
-
-constexpr std::array<std::string_view, 4> kLanes = {"pair-direction", "pair", "rank",
-                                                    "copy-engine"};
-constexpr std::array<std::string_view, 2> kSends = {"eager", "rendezvous"};
-
-std::size_t index_of(std::string_view name, std::span<const std::string_view> names,
-                     std::string_view what, const std::string& where) {
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    fail_input(where, unknown_name(what, name, names));
-  }
-  return static_cast<std::size_t>(found - names.begin());
-}
 
 EngineOptions read_engine(const JsonValue& value) {
   JsonObject object = value.object();
   EngineOptions engine;
   if (const auto lanes = object.find("lanes")) {
-    engine.lanes = static_cast<LanePolicy>(lanes->one_of(kLanes, "lane policy"));
+    engine.lanes = lane_policy_of(lanes->text(), lanes->where());
   }
   if (const auto send = object.find("send")) {
-    engine.send = static_cast<SendMode>(send->one_of(kSends, "send mode"));
+    engine.send = send_mode_of(send->text(), send->where());
   }
   if (const auto issue = object.find("host_issue_us")) {
     engine.host_issue = round_to_duration(issue->number(0.0, 1e6) * 1e-6, issue->where());
@@ -84,6 +68,7 @@ ExperimentSpec read_experiment(const std::filesystem::path& path) {
   text("model", spec.model);
   text("cluster", spec.cluster);
   text("trace", spec.trace);
+  text("profile", spec.profile);
   if (const auto schedules = object.find("schedules")) {
     spec.schedules.clear();
     for (const JsonValue& schedule : schedules->items()) {
@@ -136,18 +121,6 @@ std::vector<Note> engine_notes(const EngineOptions& engine) {
           {"host_issue_us", shortest(to_seconds(engine.host_issue) * 1e6)},
           {"jitter", shortest(engine.jitter)},
           {"jitter_seed", std::to_string(engine.seed)}};
-}
-
-std::string_view name_of(LanePolicy policy) { return kLanes[static_cast<std::size_t>(policy)]; }
-
-std::string_view name_of(SendMode mode) { return kSends[static_cast<std::size_t>(mode)]; }
-
-LanePolicy lane_policy_of(std::string_view name, const std::string& where) {
-  return static_cast<LanePolicy>(index_of(name, kLanes, "lane policy", where));
-}
-
-SendMode send_mode_of(std::string_view name, const std::string& where) {
-  return static_cast<SendMode>(index_of(name, kSends, "send mode", where));
 }
 
 }  // namespace dipsim

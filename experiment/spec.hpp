@@ -2,7 +2,8 @@
 // What the user asks for: a model on a cluster, fed with a trace, under some schedules.
 #pragma once
 
-#include "sim/engine/engine.hpp"
+#include "sim/graph/engine_options.hpp"
+#include "sim/graph/task_graph.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -17,6 +18,7 @@ struct ExperimentSpec {
   std::string model = "vlm-s";
   std::string cluster = "h800-64";
   std::string trace = "dip-images";
+  std::string profile;  ///< file that replaces the profile of the cluster's GPU; "": as shipped
   std::vector<std::string> schedules = {"1f1b", "interleaved", "dip"};
   int iterations = 40;
   int microbatches = 64;  ///< per replica and iteration
@@ -39,10 +41,5 @@ void check(const ExperimentSpec& spec);
 
 /// The engine's options as inputs to print: how a run is repeated.
 std::vector<Note> engine_notes(const EngineOptions& engine);
-
-std::string_view name_of(LanePolicy policy);
-std::string_view name_of(SendMode mode);
-LanePolicy lane_policy_of(std::string_view name, const std::string& where);
-SendMode send_mode_of(std::string_view name, const std::string& where);
 
 }  // namespace dipsim

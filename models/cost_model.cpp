@@ -27,7 +27,7 @@ struct OperatorTimer {
 
   double operator()(const GroupTraffic& traffic) const {
     return collective_seconds(cluster, traffic.kind, static_cast<double>(traffic.bytes),
-                              {.nodes = 1, .per_node = tp});
+                              {.members = tp, .nodes = 1});
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <tuple>
@@ -39,22 +40,24 @@ std::string name_of_work(const Draft& draft, std::size_t work, const Problem& pr
 class StopFinder {
  public:
   StopFinder(const Draft& draft, const CostSource& costs)
-      : draft_(draft), costs_(costs), backward_(modules_with_backward(costs)) {}
+      : draft_(draft), costs_(costs), backward_(modules_with_backward(costs)) {
+    for (std::size_t c = 0; c < draft.placement.chunks.size(); ++c) {
+      const Chunk& chunk = draft.placement.chunks[c];
+      const int replica = draft.placement.ranks[chunk.rank.row()].replica;
+      chunks_[{replica, chunk.copy}].push_back(ChunkId{c});
+    }
+  }
 
   std::vector<Stop> stops_of(std::size_t work) {
     const Work& w = draft_.works[work];
     std::vector<Stop> stops;
     std::vector<int> next_layer(costs_.problem().modules.size(), 0);
-    for (std::size_t c = 0; c < draft_.placement.chunks.size(); ++c) {
-      const Chunk& chunk = draft_.placement.chunks[c];
-      const Rank& rank = draft_.placement.ranks[chunk.rank.row()];
-      if (rank.replica != w.replica || chunk.copy != w.copy) {
-        continue;
-      }
-      Stop stop{.chunk = ChunkId{c}, .rank = chunk.rank, .layers = {}};
+    for (const ChunkId id : chunks_of(w.replica, w.copy)) {
+      const Chunk& chunk = draft_.placement.chunks[id.row()];
+      Stop stop{.chunk = id, .rank = chunk.rank, .layers = {}};
       for (const LayerRange& range : chunk.layers) {
         if (!w.module.valid() || range.module == w.module) {
-          check_next(range, next_layer[range.module.row()], work, c);
+          check_next(range, next_layer[range.module.row()], work, id.row());
           next_layer[range.module.row()] += range.count;
           stop.layers.push_back(range);
         }
@@ -71,6 +74,11 @@ class StopFinder {
   [[nodiscard]] std::int32_t layer_sets() const { return layer_sets_.size(); }
 
  private:
+  [[nodiscard]] std::span<const ChunkId> chunks_of(int replica, int copy) const {
+    const auto found = chunks_.find({replica, copy});
+    return found == chunks_.end() ? std::span<const ChunkId>{} : found->second;
+  }
+
   void finish(Stop& stop) {
     std::vector<std::int64_t> key;
     for (const LayerRange& range : stop.layers) {
@@ -108,6 +116,8 @@ class StopFinder {
   const Draft& draft_;
   const CostSource& costs_;
   std::vector<bool> backward_;
+  std::map<std::pair<int, int>, std::vector<ChunkId>>
+      chunks_;  ///< by (replica, copy), in flow order
   Numbering layer_sets_;
 };
 

@@ -125,8 +125,15 @@ Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& m
 }
 
 CollectiveGroup replica_group(const Cluster& cluster, const ParallelPlan& plan) {
-  const int per_node = std::min(plan.dp, cluster.gpus_per_node / plan.tp);
-  return {.nodes = (plan.dp + per_node - 1) / per_node, .per_node = per_node};
+  // The replicas of one position lie side by side, but need not start on a node: the position that
+  // is spread over the most nodes is the slowest.
+  CollectiveGroup worst{.members = plan.dp, .nodes = 1};
+  for (int position = 0; position < plan.pp; ++position) {
+    const int first = cluster.node_of(gpu_of(plan, 0, position, 0));
+    const int last = cluster.node_of(gpu_of(plan, plan.dp - 1, position, 0));
+    worst.nodes = std::max(worst.nodes, last - first + 1);
+  }
+  return worst;
 }
 
 }  // namespace dipsim

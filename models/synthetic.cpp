@@ -104,8 +104,8 @@ class Synthetic final : public Lowering, public CostSource {
     check_sizes(spec);
     check_time(spec.p2p_occupied, "--p2p-us");
     check_time(spec.p2p_latency, "--p2p-latency-us");
-    check_bytes(spec.activation, "--activation-bytes");
-    check_bytes(spec.activation_for_weight, "--activation-for-weight-bytes");
+    check_bytes(spec.activation, "activation");
+    check_bytes(spec.activation_for_weight, "activation_for_weight");
     const auto stages =
         static_cast<std::size_t>(spec.ranks) * static_cast<std::size_t>(spec.chunks);
     forward_ = per_stage(spec.forward, stages, "--forward-us");

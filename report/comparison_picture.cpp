@@ -24,7 +24,8 @@ namespace {
 
 constexpr double kBarRow = 34.0;
 constexpr double kBar = 20.0;
-constexpr double kValueWidth = 230.0;  ///< for the texts right of the bars
+constexpr double kValueWidth = 230.0;   ///< for the texts right of the bars
+constexpr double kVerdictWidth = 95.0;  ///< for "does not fit" behind them
 constexpr double kLinesHeight = 300.0;
 constexpr std::size_t kMostPoints = 1200;  ///< of a line: about one per pixel
 constexpr Theme kLoad = {"load", "#dfe3e7"};
@@ -80,10 +81,12 @@ double draw_bars(Svg& svg, const Comparison& comparison,
     largest = std::max(largest, summary.iteration_time_ms.max);
   }
   const std::vector<std::size_t> order = ranking(summaries);
+  const bool all_fit = std::ranges::all_of(summaries, &ScheduleSummary::fits);
+  const double values_width = kValueWidth + (all_fit ? 0.0 : kVerdictWidth);
   const Bars bars{comparison,
                   summaries,
                   {0.0, std::max(largest, 1e-9), kMargin + names_width(comparison) + 12.0,
-                   kPictureWidth - kMargin - kValueWidth},
+                   kPictureWidth - kMargin - values_width},
                   top,
                   time_decimals(summaries),
                   !order.empty(),

@@ -22,10 +22,13 @@ namespace {
 constexpr std::string_view kPlace = "--fail-if";
 
 /// Reads the condition from left to right and computes on the way. Without a result it only checks
-/// the syntax: every value then counts as 1.
+/// the syntax. To check names alone, every value counts as 1.
 class Reader {
  public:
-  Reader(std::string_view text, const json* result) : text_(text), result_(result) {}
+  enum class Values : std::uint8_t { Used, AllOne };
+
+  Reader(std::string_view text, const json* result, Values values)
+      : text_(text), result_(result), values_(values) {}
 
   bool condition() {
     const double left = sum();
@@ -107,7 +110,7 @@ class Reader {
         value *= factor();
       } else if (take('/')) {
         const double divisor = factor();
-        if (divisor == 0.0 && result_ != nullptr) {
+        if (divisor == 0.0 && values_ == Values::Used) {
           fail("division by zero");
         }
         value /= divisor;
@@ -194,7 +197,7 @@ class Reader {
     if (!value->is_number()) {
       fail("this is no number; add a key such as .iteration_time_ms.mean");
     }
-    return value->get<double>();
+    return values_ == Values::AllOne ? 1.0 : value->get<double>();
   }
 
   [[nodiscard]] const json* schedule(const std::string& name) const {
@@ -238,6 +241,7 @@ class Reader {
 
   std::string_view text_;
   const json* result_;
+  Values values_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -245,12 +249,17 @@ class Reader {
 }  // namespace
 
 Condition::Condition(std::string text) : text_(std::move(text)) {
-  static_cast<void>(Reader(text_, nullptr).condition());
+  static_cast<void>(Reader(text_, nullptr, Reader::Values::AllOne).condition());
 }
 
 bool Condition::holds(std::string_view result) const {
   const json parsed = json::parse(result);
-  return Reader(text_, &parsed).condition();
+  return Reader(text_, &parsed, Reader::Values::Used).condition();
+}
+
+void Condition::check(std::string_view result) const {
+  const json parsed = json::parse(result);
+  static_cast<void>(Reader(text_, &parsed, Reader::Values::AllOne).condition());
 }
 
 }  // namespace dipsim

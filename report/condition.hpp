@@ -20,6 +20,9 @@ class Condition {
   /// nearest one, on a value that is no number and on a division by zero.
   [[nodiscard]] bool holds(std::string_view result) const;
 
+  /// Throws as holds() does on names that are not in `result`, whatever the values there.
+  void check(std::string_view result) const;
+
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

@@ -88,7 +88,8 @@ std::string headline(const Facts& facts) {
     return fixed(facts.mean_ms(other) / facts.mean_ms(best), 3);
   };
   if (best != 0) {
-    text += fmt::format(", {} × the throughput of {}", ratio_to(0), facts.name(0));
+    text += fmt::format(", {} × the throughput of {}{}", ratio_to(0), facts.name(0),
+                        facts.summaries[0].fits ? "" : ", which does not fit");
   }
   if (facts.order.size() > 1 && facts.order[1] != 0) {
     text += fmt::format(", {} × that of {}, the second", ratio_to(facts.order[1]),
@@ -194,19 +195,21 @@ std::string potential(const Facts& facts) {
   if (facts.order.empty() || !(bound > 0.0)) {
     return "";
   }
+  const bool alone = facts.comparison.schedules.size() == 1;
   const std::size_t best = facts.order.front();
   const double makespan = facts.summaries[best].makespan_ms.mean;
   if (makespan <= bound || !facts.visible(makespan - bound)) {
     return fmt::format(
-        "Nothing can be gained by another order: the makespan of {} is at the lower bound of all "
-        "compared plans.",
-        facts.name(best));
+        "Nothing can be gained by another order: the makespan of {} is at the lower "
+        "bound{}.",
+        facts.name(best), alone ? "" : " of all compared plans");
   }
   return fmt::format(
-      "At most {} % of the makespan of {} can still be gained: no order of any compared plan takes "
-      "less than {} on average; {} takes {}.",
-      percent(1.0 - bound / makespan), facts.name(best), facts.ms(bound), facts.name(best),
-      facts.ms(makespan));
+      "At most {} % of the makespan of {} can still be gained: no order of {} takes less than {} "
+      "on "
+      "average; {} takes {}.",
+      percent(1.0 - bound / makespan), facts.name(best), alone ? "its plan" : "any compared plan",
+      facts.ms(bound), facts.name(best), facts.ms(makespan));
 }
 
 std::vector<std::string> warnings(const Comparison& comparison) {

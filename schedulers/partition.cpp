@@ -2,6 +2,7 @@
 #include "schedulers/partition.hpp"
 
 #include "sim/core/error.hpp"
+#include "sim/graph/schedule.hpp"
 
 #include <fmt/format.h>
 
@@ -119,6 +120,9 @@ std::vector<int> balanced_partition(std::span<const std::int64_t> weights, int p
                                         "allowed: 1 to {} stages (ranks × chunks per rank)",
                                         weights.size(), parts, weights.size()));
   }
+  if (weights.size() == static_cast<std::size_t>(parts)) {
+    return std::vector<int>(weights.size(), 1);  // the only way; the search below is quadratic
+  }
   Cuts cuts(weights, static_cast<std::size_t>(parts));
   const std::int64_t total = cuts.total();
   const std::int64_t high =
@@ -142,9 +146,7 @@ std::vector<std::int64_t> layer_times(const Lowering& lowering, const Batch& bat
       for (std::size_t m = 0; m < batch.microbatches(); ++m) {
         const Work work{.replica = batch.replica[m], .portions = {{.microbatch = MicrobatchId{m}}}};
         const auto strategies = lowering.costs(std::span(&range, 1), work, batch);
-        const auto found = std::ranges::find_if(
-            strategies, [mode](const Strategy& strategy) { return strategy.mode >= mode; });
-        const Strategy& strategy = found == strategies.end() ? strategies.back() : *found;
+        const Strategy& strategy = strategies[uniform_strategy(strategies, mode)];
         time += (strategy.f + strategy.b).count();
       }
       times.push_back(time);

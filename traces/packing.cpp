@@ -31,17 +31,26 @@ class Intake {
       : samples_(std::move(samples)), limits_(limits) {}
 
   Sample next() {
-    ++stats_.samples;
     Sample sample = samples_->next();
-    if (++useless_ > kMaxUselessSamples || samples_->wraps() - wraps_ > kMaxUselessPasses) {
-      fail_input(
-          "packing",
-          fmt::format("none of the last {} samples fits the model: of {} samples, the media "
-                      "of {} exceed {} tokens or {} images, and {} hold nothing that it takes",
-                      useless_, stats_.samples, stats_.too_large, limits_.tokens,
-                      limits_.max_images, stats_.unusable));
+    if (useless_ >= kMaxUselessSamples || samples_->wraps() - wraps_ > kMaxUselessPasses) {
+      fail_useless();
     }
+    ++useless_;
+    ++stats_.samples;
     return sample;
+  }
+
+  /// Says why none of the samples seen since the last microbatch could be used.
+  [[noreturn]] void fail_useless() const {
+    if (stats_.too_large == 0) {
+      fail_input("packing", fmt::format("none of {} samples holds anything that the model takes: "
+                                        "another model or another trace is needed",
+                                        useless_));
+    }
+    fail_input("packing",
+               fmt::format("none of {} samples fits the model: the media of {} exceed {} "
+                           "tokens or {} images, the others hold nothing that it takes",
+                           useless_, stats_.too_large, limits_.tokens, limits_.max_images));
   }
 
   /// The last sample is in a microbatch.

@@ -13,11 +13,10 @@
 namespace dipsim::dip {
 
 Choice uniform_choice(const TaskGraph& graph, const ReplicaGraph& replica, RecomputeMode mode) {
-  const std::vector<StrategyId> all = uniform_strategies(graph, mode);
   Choice choice;
   choice.reserve(replica.pair_count());
   for (const PairId id : replica.pairs) {
-    choice.push_back(static_cast<Index>(all[id.row()].value - graph.pair(id).first_strategy.value));
+    choice.push_back(static_cast<Index>(uniform_strategy(graph.allowed(graph.pair(id)), mode)));
   }
   return choice;
 }

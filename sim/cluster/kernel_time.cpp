@@ -141,22 +141,22 @@ double memory_seconds(const Gpu& gpu, double bytes) {
 
 double collective_seconds(const Cluster& cluster, CollectiveKind kind, double bytes,
                           const CollectiveGroup& group) {
-  if (group.size() <= 1 || bytes <= 0.0) {
+  if (group.members <= 1 || bytes <= 0.0) {
     return 0.0;
   }
   const HardwareProfile& profile = cluster.gpu.profile;
   const bool reduce_all = kind == CollectiveKind::AllReduce;
-  const double bus_bytes = bus_factor(kind, group.size()) * bytes;
+  const double bus_bytes = bus_factor(kind, group.members) * bytes;
   const double directions = reduce_all ? 2.0 : 1.0;
   if (group.nodes == 1) {
     const CollectiveCurve& curve =
         reduce_all ? profile.all_reduce_nvlink : profile.all_gather_nvlink;
-    return curve_seconds(curve, directions * (group.per_node - 1), bus_bytes,
+    return curve_seconds(curve, directions * (group.members - 1), bus_bytes,
                          cluster.nvlink_gbytes_per_s);
   }
   const auto levels = static_cast<double>(std::bit_width(static_cast<unsigned>(group.nodes - 1)));
   const double link =
-      std::min(cluster.nic_gbytes_per_s * group.per_node, cluster.nvlink_gbytes_per_s);
+      std::min(cluster.nic_gbytes_per_s * group.per_node(), cluster.nvlink_gbytes_per_s);
   return curve_seconds(profile.collective_nic, directions * levels, bus_bytes, link);
 }
 

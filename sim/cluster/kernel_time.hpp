@@ -6,6 +6,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/cluster/gpu.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -49,10 +50,11 @@ std::string_view name_of(CollectiveKind kind);
 
 /// Who takes part in a collective: `nodes` nodes with `per_node` GPUs each.
 struct CollectiveGroup {
-  int nodes = 1;
-  int per_node = 1;
+  int members = 1;
+  int nodes = 1;  ///< that the members lie on
 
-  [[nodiscard]] int size() const { return nodes * per_node; }
+  /// On the node with the fewest: its network cards are the bottleneck.
+  [[nodiscard]] int per_node() const { return std::max(1, members / nodes); }
 };
 
 double gemm_seconds(const Gpu& gpu, const GemmShape& shape);

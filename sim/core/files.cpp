@@ -85,9 +85,11 @@ void write_file(const fs::path& path, std::string_view content) {
     write_plain(path, content);  // a device or a pipe must not be replaced by a file
     return;
   }
-  const fs::path partial = path.parent_path() / partial_name(path);
+  // A link stays a link: what it points to is replaced.
+  const fs::path target = fs::is_symlink(path, code) ? fs::weakly_canonical(path, code) : path;
+  const fs::path partial = target.parent_path() / partial_name(target);
   write_plain(partial, content);
-  fs::rename(partial, path, code);
+  fs::rename(partial, target, code);
   if (code) {
     std::error_code ignored;
     fs::remove(partial, ignored);
@@ -143,6 +145,9 @@ void StagedFolder::commit() {
 
 fs::path config_folder() {
   if (const char* named = std::getenv("DIPSIM_CONFIGS")) {  // NOLINT(concurrency-mt-unsafe)
+    if (!fs::is_directory(named)) {
+      fail_environment(named, "is no folder; DIPSIM_CONFIGS must name the configs folder");
+    }
     return named;
   }
   std::error_code code;

@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::int64_t kMaxId = std::numeric_limits<std::int32_t>::max();
 
+/// Text of a value; bytes that are no UTF-8 (of a path, say) become a replacement character.
+std::string dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 ordered_json notes_json(const std::vector<Note>& notes) {
   ordered_json out = ordered_json::array();
   for (const Note& note : notes) {
@@ -242,6 +247,29 @@ Slot read_slot(const JsonValue& value) {
   return {.task = tasks[0], .together = tasks[1]};
 }
 
+ordered_json engine_json(const EngineOptions& engine) {
+  return {{"lanes", name_of(engine.lanes)},
+          {"send", name_of(engine.send)},
+          {"host_issue_ns", engine.host_issue.count()},
+          {"jitter", engine.jitter},
+          {"jitter_seed", engine.seed}};
+}
+
+EngineOptions read_engine(const JsonValue& value) {
+  JsonObject object = value.object();
+  const JsonValue lanes = object.at("lanes");
+  const JsonValue send = object.at("send");
+  constexpr std::int64_t kLongestIssueNs = 1'000'000'000;
+  EngineOptions engine{
+      .lanes = lane_policy_of(lanes.text(), lanes.where()),
+      .send = send_mode_of(send.text(), send.where()),
+      .host_issue = Duration(object.at("host_issue_ns").integer(0, kLongestIssueNs)),
+      .jitter = object.at("jitter").number(0.0, 1.0),
+      .seed = static_cast<std::uint64_t>(object.at("jitter_seed").integer(0))};
+  object.finish();
+  return engine;
+}
+
 Schedule read_schedule(const JsonValue& value) {
   JsonObject object = value.object();
   Schedule schedule;
@@ -287,11 +315,11 @@ std::string graph_text(const TaskGraph& graph) {
       "{{\n\"placement\": {},\n\"modules\": {},\n\"works\": {},\n\"tasks\": {},\n\"edges\": {},\n"
       "\"pairs\": {},\n\"strategies\": {},\n\"overlaps\": {},\n\"model_flops\": {},\n"
       "\"peak_flops_per_s\": {}\n}}",
-      placement_json(graph.placement).dump(), ordered_json(graph.module_names).dump(), works.dump(),
+      dump(placement_json(graph.placement)), dump(ordered_json(graph.module_names)), dump(works),
       plan_tables::write(std::span(graph.tasks)), plan_tables::write(std::span(graph.edges)),
       plan_tables::write(std::span(graph.pairs)), plan_tables::write(std::span(graph.strategies)),
-      plan_tables::write(std::span(graph.overlaps)), ordered_json(graph.model_flops).dump(),
-      ordered_json(graph.peak_flops_per_s).dump());
+      plan_tables::write(std::span(graph.overlaps)), dump(ordered_json(graph.model_flops)),
+      dump(ordered_json(graph.peak_flops_per_s)));
 }
 
 }  // namespace
@@ -302,11 +330,11 @@ std::string write_plan(const PlanFile& plan) {
                                  {"chosen", ids_json(std::span(plan.schedule.chosen))}};
   return fmt::format(
       "{{\n\"schema_version\": {},\n\"name\": {},\n\"title\": {},\n\"provenance\": {},\n"
-      "\"cluster\": {},\n\"graph\": {},\n\"schedule\": {}\n}}\n",
-      kPlanSchemaVersion, ordered_json(plan.name).dump(), ordered_json(plan.title).dump(),
-      notes_json(plan.provenance).dump(),
-      plan.cluster ? to_json(*plan.cluster).dump() : std::string("null"), graph_text(plan.graph),
-      schedule.dump());
+      "\"cluster\": {},\n\"engine\": {},\n\"graph\": {},\n\"schedule\": {}\n}}\n",
+      kPlanSchemaVersion, dump(ordered_json(plan.name)), dump(ordered_json(plan.title)),
+      dump(notes_json(plan.provenance)),
+      plan.cluster ? dump(ordered_json(to_json(*plan.cluster))) : std::string("null"),
+      dump(engine_json(plan.engine)), graph_text(plan.graph), dump(schedule));
 }
 
 PlanFile read_plan(const JsonValue& root) {
@@ -323,6 +351,7 @@ PlanFile read_plan(const JsonValue& root) {
   if (!cluster.raw().is_null()) {
     plan.cluster = read_cluster(cluster);
   }
+  plan.engine = read_engine(object.at("engine"));
   plan.graph = read_graph(object.at("graph"));
   plan.schedule = read_schedule(object.at("schedule"));
   object.finish();

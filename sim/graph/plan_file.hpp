@@ -5,6 +5,7 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/json.hpp"
+#include "sim/graph/engine_options.hpp"
 #include "sim/graph/schedule.hpp"
 #include "sim/graph/task_graph.hpp"
 
@@ -22,6 +23,7 @@ struct PlanFile {
   std::string title;               ///< what was planned, for pictures
   std::vector<Note> provenance;    ///< from what it was computed
   std::optional<Cluster> cluster;  ///< none for a synthetic pipeline
+  EngineOptions engine;            ///< how it is run unless the user says otherwise
   TaskGraph graph;
   Schedule schedule;
 };

@@ -17,7 +17,7 @@ namespace dipsim {
 struct IterationResult {
   Duration makespan{0};
   Duration iteration{0};
-  Duration lower_bound{0};  ///< on the makespan, of its own task graph
+  Duration lower_bound{0};  ///< on the makespan, of its own task graph; 0: unknown
   Duration busy{0};         ///< summed over cells; so is `idle`
   IdleByCause idle;
   double bubble_ratio = 0.0;

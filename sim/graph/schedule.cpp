@@ -10,22 +10,24 @@
 
 namespace dipsim {
 
+std::size_t uniform_strategy(std::span<const Strategy> allowed, RecomputeMode mode) {
+  auto found = std::ranges::find(allowed, mode, &Strategy::mode);
+  if (found == allowed.end()) {
+    found = std::ranges::find_if(allowed, [mode](const Strategy& s) {
+      return s.mode > mode && s.mode <= RecomputeMode::Full;
+    });
+  }
+  if (found == allowed.end()) {
+    found = std::prev(allowed.end());
+  }
+  return static_cast<std::size_t>(found - allowed.begin());
+}
+
 std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode) {
   std::vector<StrategyId> chosen;
   chosen.reserve(graph.pairs.size());
   for (const Pair& pair : graph.pairs) {
-    const std::span<const Strategy> allowed = graph.allowed(pair);
-    auto found = std::ranges::find(allowed, mode, &Strategy::mode);
-    if (found == allowed.end()) {
-      found = std::ranges::find_if(allowed, [mode](const Strategy& s) {
-        return s.mode > mode && s.mode <= RecomputeMode::Full;
-      });
-    }
-    if (found == allowed.end()) {
-      found = std::prev(allowed.end());
-    }
-    chosen.emplace_back(pair.first_strategy.row() +
-                        static_cast<std::size_t>(found - allowed.begin()));
+    chosen.emplace_back(pair.first_strategy.row() + uniform_strategy(graph.allowed(pair), mode));
   }
   return chosen;
 }

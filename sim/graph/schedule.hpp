@@ -5,6 +5,8 @@
 #include "sim/core/rows.hpp"
 #include "sim/graph/task_graph.hpp"
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace dipsim {
@@ -27,8 +29,11 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// For every pair its allowed strategy of this mode; where it has none, its fastest one that
-/// recomputes more, else its last one.
+/// Index of the strategy of this mode among those of a pair; where there is none, of the fastest
+/// one that recomputes more, else of the last one.
+std::size_t uniform_strategy(std::span<const Strategy> allowed, RecomputeMode mode);
+
+/// For every pair its uniform_strategy().
 std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode);
 
 /// Throws Input when a pass is missing, stands twice or on the wrong cell, `comm` is neither empty

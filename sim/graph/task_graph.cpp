@@ -135,7 +135,11 @@ class GraphCheck {
         require(within(cell, place.cells.size()), "ranks", i, "unknown cell");
       }
       require(std::isfinite(rank.speed) && rank.speed > 0.0, "ranks", i, "speed must be above 0");
-      require(rank.replica >= 0 && rank.position >= 0, "ranks", i, "negative replica or position");
+      const auto below = [&](int number) {
+        return number >= 0 && static_cast<std::size_t>(number) < place.ranks.size();
+      };
+      require(below(rank.replica) && below(rank.position), "ranks", i,
+              "replica and position are from 0 to the number of ranks - 1");
     }
     for (std::size_t i = 0; i < place.chunks.size(); ++i) {
       const Chunk& chunk = place.chunks[i];

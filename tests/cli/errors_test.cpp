@@ -97,12 +97,27 @@ TEST_CASE("bad flags are refused with the flag and leave no file") {
       {{"compare", "--iterations", "0"}, "--iterations"},
       {{"compare", "--tp", "0"}, "--tp"},
       {{"compare", "--format", "yaml"}, "--format"},
+      {{"describe", "vlm-s", "--pp", "3"}, "--pp"},
+      {{"simulate", "--chunks", "2", "--schedule", "interleaved:chunks=4"}, "--chunks"},
+      {{"compare", "--profile", "no-such-file.json"}, "no-such-file.json"},
+      {{"compare", "--schedules", ""}, "schedule"},
+      {{"compare", "--schedules", "1f1b:chunks=1:chunks=1"}, "twice"},
+      {{"compare", "--schedules", "1f1b:partition=tim"}, "time"},
+      {{"plan", "--schedule", "1f1b,dip", "--out", "plan.json"}, "1f1b"},
+      {{"simulate", "--schedule", "1f1b:recompute=full"}, "recompute"},
   };
   for (const Case& c : cases) {
     const TemporaryFolder folder;
     require_refusal(run_program(c.arguments, folder.path()), c.place);
     CHECK(holds_nothing(folder.path()));
   }
+}
+
+TEST_CASE("an answer that stdout can't take is an error of the environment") {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_program({"simulate"}, folder.path(), "/dev/full");
+  CHECK(outcome.exit_code == 4);
+  CHECK(outcome.err.find("stdout") != std::string::npos);
 }
 
 TEST_CASE("an error is JSON on stdout for those who asked for JSON") {

@@ -113,7 +113,7 @@ TEST_CASE("a kernel bound by memory takes its start-up and bytes over bandwidth"
 
 TEST_CASE("an all-gather moves (n-1)/n of its bytes, an all-reduce twice as much") {
   const Cluster cluster = plain_cluster();
-  const CollectiveGroup group{.nodes = 1, .per_node = 8};
+  const CollectiveGroup group{.members = 8, .nodes = 1};
   const double gather = collective_seconds(cluster, CollectiveKind::AllGather, 8e8, group);
   CHECK(gather == doctest::Approx(5e-6 + 7 * 2e-6 + 7e8 / 50e9));
   CHECK(collective_seconds(cluster, CollectiveKind::ReduceScatter, 8e8, group) == gather);
@@ -126,7 +126,7 @@ TEST_CASE(
   const Cluster cluster = plain_cluster();
   const auto seconds = [&](int per_node) {
     return collective_seconds(cluster, CollectiveKind::AllGather, 8e8,
-                              {.nodes = 4, .per_node = per_node});
+                              {.members = 4 * per_node, .nodes = 4});
   };
   const double latency = 5e-6 + 2 * 2e-6;
   CHECK(seconds(1) == doctest::Approx(latency + 6e8 / 5e9));
@@ -200,7 +200,7 @@ TEST_CASE("more work never takes less time on a shipped cluster") {
       const double next_attention = attention_seconds(
           cluster.gpu, {.tokens = tokens, .pairs = t * t, .heads = 2, .head_dim = 112});
       const double next_gather = collective_seconds(cluster, CollectiveKind::AllGather, t * 3'584,
-                                                    {.nodes = 1, .per_node = 8});
+                                                    {.members = 8, .nodes = 1});
       const double next_message = p2p_time(cluster, t * 3'584, true).occupied;
       REQUIRE(next_gemm >= gemm);
       REQUIRE(next_attention >= attention);

@@ -139,7 +139,7 @@ TEST_CASE("large all-reduces are predicted within 10 % on average") {
               ? 2.0 * (gpus - 1) / gpus * bytes / (number(row, "busbw_inplace_gbps") * 1e9)
               : number(row, "time_us_outofplace") * 1e-6;
       error.add(collective_seconds(cluster, CollectiveKind::AllReduce, bytes,
-                                   {.nodes = nodes, .per_node = gpus / nodes}),
+                                   {.members = gpus, .nodes = nodes}),
                 measured);
     }
     MESSAGE(c.what << ": " << error.count() << " sizes, mean error " << error.percent() << " %");

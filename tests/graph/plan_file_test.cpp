@@ -35,6 +35,7 @@ PlanFile small_plan() {
                 .title = "two ranks",
                 .provenance = {{"seed", "1"}},
                 .cluster = {},
+                .engine = {.lanes = LanePolicy::Rank, .host_issue = ns(7), .jitter = 0.25},
                 .graph = b.graph,
                 .schedule = {}};
   plan.schedule = b.schedule({{b.f(first), b.b(first)}, {b.f(second), b.b(second)}});
@@ -64,6 +65,7 @@ TEST_CASE("a plan file reads back as the plan that was written") {
   CHECK(again.title == plan.title);
   CHECK(again.provenance == plan.provenance);
   CHECK(again.cluster == plan.cluster);
+  CHECK(again.engine == plan.engine);
   CHECK(write_plan(again) == write_plan(plan));
 }
 
@@ -85,6 +87,8 @@ TEST_CASE("a damaged plan file is refused with the place of the damage") {
       {"[0,0,0,", "[0,0,-2,", "/graph/tasks/rows/0"},
       {"[0,0,0,", "[0,0,44,", "/tasks/0"},
       {"\"chosen\":[1,", "\"chosen\":[2,", "/chosen/0"},
+      {"\"lanes\":\"rank\"", "\"lanes\":\"rink\"", "/engine/lanes"},
+      {"\"jitter\":0.25", "\"jitter\":2", "/engine/jitter"},
       {"\"speed\":1.0", "\"speed\":0", "/graph/placement/ranks/0/speed"},
       {"\"model_flops\": 1500000000000.0", "\"model_flops\": -1", "/graph/model_flops"},
   };

@@ -30,10 +30,10 @@ namespace {
 
 }  // namespace
 
-Outcome run_program(const std::vector<std::string>& arguments,
-                    const std::filesystem::path& folder) {
+Outcome run_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                    const std::string& out) {
   const TemporaryFolder captured;
-  const std::string out = captured.path() / "out";
+  const std::string captured_out = captured.path() / "out";
   const std::string err = captured.path() / "err";
   std::vector<std::string> words = {program().string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -45,14 +45,14 @@ Outcome run_program(const std::vector<std::string>& arguments,
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    become(pointers, folder.string(), out, err);
+    become(pointers, folder.string(), out.empty() ? captured_out : out, err);
   }
   int status = 0;
   rusage usage{};
   REQUIRE(::wait4(child, &status, 0, &usage) == child);
   Outcome outcome;
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.out = read_file(out);
+  outcome.out = out.empty() ? read_file(captured_out) : "";
   outcome.err = read_file(err);
   outcome.peak_kib = usage.ru_maxrss;
   return outcome;

@@ -14,7 +14,9 @@ struct Outcome {
   long peak_kib = 0;  ///< largest resident set
 };
 
-/// Runs the dipsim program of this build in `folder` and waits for it.
-Outcome run_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+/// Runs the dipsim program of this build in `folder` and waits for it. `out`: where its stdout goes
+/// instead of into Outcome::out.
+Outcome run_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+                    const std::string& out = "");
 
 }  // namespace dipsim::test

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/ranks.hpp"
+
+#include <doctest/doctest.h>
+
+namespace dipsim {
+
+namespace {
+
+CollectiveGroup group(int tp, int pp, int dp) {
+  Cluster cluster;
+  cluster.nodes = 8;
+  cluster.gpus_per_node = 8;
+  return replica_group(cluster, {.tp = tp, .pp = pp, .dp = dp});
+}
+
+}  // namespace
+
+TEST_CASE("the replicas of a position count with their true number and the nodes they lie on") {
+  // tp 2: four groups of GPUs per node. Replicas lie side by side, positions one after the other.
+  CHECK(group(2, 1, 4).members == 4);
+  CHECK(group(2, 1, 4).nodes == 1);
+  // Position 1 starts at the fourth group of node 0 and ends on node 1.
+  CHECK(group(2, 2, 3).members == 3);
+  CHECK(group(2, 2, 3).nodes == 2);
+  CHECK(group(2, 1, 6).members == 6);
+  CHECK(group(2, 1, 6).nodes == 2);
+  CHECK(group(8, 2, 4).members == 4);
+  CHECK(group(8, 2, 4).nodes == 4);
+  CHECK(group(4, 4, 1).members == 1);
+  CHECK(group(4, 4, 1).nodes == 1);
+}
+
+}  // namespace dipsim
