@@ -214,8 +214,12 @@ TEST_CASE("a staged folder can be committed into another file system") {
 TEST_CASE("the configs folder is the one that the environment names, else one that exists") {
   const char* before = std::getenv("DIPSIM_CONFIGS");  // NOLINT(concurrency-mt-unsafe)
   const std::string kept = before == nullptr ? "" : before;
-  setenv("DIPSIM_CONFIGS", "/somewhere/configs", 1);  // NOLINT(concurrency-mt-unsafe)
-  CHECK(config_folder() == fs::path("/somewhere/configs"));
+  const test::TemporaryFolder own;
+  setenv("DIPSIM_CONFIGS", own.path().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  CHECK(config_folder() == own.path());
+  setenv("DIPSIM_CONFIGS", "/no/such/folder", 1);  // NOLINT(concurrency-mt-unsafe)
+  CHECK(test::error_of([] { static_cast<void>(config_folder()); }).kind() ==
+        ErrorKind::Environment);
   unsetenv("DIPSIM_CONFIGS");  // NOLINT(concurrency-mt-unsafe)
   CHECK(fs::is_directory(config_folder()));
   if (before != nullptr) {

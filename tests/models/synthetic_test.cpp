@@ -102,7 +102,7 @@ TEST_CASE("numbers out of range are refused by the name of their flag") {
   CHECK(refusal(spec).starts_with("--p2p-us: "));
   spec = {};
   spec.activation = Bytes{-1};
-  CHECK(refusal(spec).starts_with("--activation-bytes: "));
+  CHECK(refusal(spec).starts_with("activation: "));
 }
 
 TEST_CASE("too many passes are refused, the greatest number is not") {
