@@ -26,22 +26,19 @@ struct PlanFlags {
 };
 
 void run_plan(const CLI::App& app, const PlanFlags& flags) {
-  ExperimentSpec spec = flags.experiment.spec(app);
-  spec.iterations = static_cast<int>(flags.iteration) + 1;
-  Setup setup = prepare(spec);
+  const ExperimentSpec spec = flags.experiment.spec(app);
   // Only the asked-for batch is planned; the placement rests on it too.
-  setup.batches = {std::move(setup.batches.back())};
-  setup.representative = 0;
-  for (LoadSeries& load : setup.loads) {
-    load.per_iteration = {load.per_iteration.back()};
-  }
+  const Setup setup = prepare_iteration(spec, static_cast<std::size_t>(flags.iteration));
   const Comparison comparison = compare(spec, setup, {});
+  const bool fits = comparison.schedules.front().iterations.front().fits;
+  if (fits) {
+    write_file(flags.out, plan_text(comparison, 0, static_cast<std::size_t>(flags.iteration),
+                                    setup.lowering->cluster(), spec.engine));
+  }
   print_result(render_comparison(comparison, flags.output.parsed()));
-  if (!comparison.schedules.front().iterations.front().fits) {
+  if (!fits) {
     fail_infeasible("plan", "the plan does not fit in memory; nothing was written");
   }
-  write_file(flags.out, plan_text(comparison, 0, static_cast<std::size_t>(flags.iteration),
-                                  setup.lowering->cluster(), spec.engine));
   if (!flags.output.quiet) {
     fmt::print(stderr, "plan: {}\n", flags.out);
   }

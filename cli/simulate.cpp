@@ -3,22 +3,20 @@
 #include "cli/options.hpp"
 #include "cli/output_folder.hpp"
 #include "cli/terminal.hpp"
-#include "experiment/single.hpp"
-#include "models/synthetic.hpp"
+#include "experiment/run_plan.hpp"
+#include "experiment/schedule_choice.hpp"
+#include "experiment/synthetic_plan.hpp"
 #include "report/comparison_table.hpp"
 #include "report/json.hpp"
 #include "sim/core/error.hpp"
-#include "sim/graph/memory.hpp"
 #include "sim/graph/plan_file.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace dipsim::cli {
@@ -56,68 +54,27 @@ std::vector<Duration> durations(const std::vector<double>& us, std::string_view 
   return out;
 }
 
-std::string mode_of(const TaskGraph& graph, const Schedule& schedule) {
-  std::string mode;
-  for (const StrategyId chosen : schedule.chosen) {
-    const std::string_view own = name_of(graph.strategy(chosen).mode);
-    if (mode.empty()) {
-      mode = own;
-    } else if (mode != own) {
-      return "per pair";
-    }
-  }
-  return mode;
-}
-
-PlanFile synthetic_plan(const SimulateFlags& flags) {
+PlanFile synthetic_plan_of(const SimulateFlags& flags) {
   ScheduleChoice choice = parse_schedule(flags.schedule, "--schedule");
-  if (choice.recompute) {
-    fail_input("--schedule", "a synthetic pipeline has nothing to recompute; leave recompute= out");
-  }
   if (choice.options.chunks_per_rank > 0 && flags.chunks_given) {
     fail_input("--chunks", "is given twice: as a flag and in --schedule");
   }
-  if (choice.options.chunks_per_rank == 0) {
-    choice.options.chunks_per_rank = static_cast<int>(flags.chunks);
-  }
-  const SyntheticSpec spec{
-      .ranks = static_cast<int>(flags.ranks),
-      .microbatches = static_cast<int>(flags.microbatches),
-      .chunks = choice.options.chunks_per_rank,
-      .replicas = static_cast<int>(flags.replicas),
-      .forward = durations(flags.forward_us, "--forward-us"),
-      .backward_input = durations(flags.backward_input_us, "--backward-input-us"),
-      .backward_weight = durations(flags.backward_weight_us, "--backward-weight-us"),
-      .p2p_occupied = round_to_duration(flags.p2p_us * 1e-6, "--p2p-us"),
-      .p2p_latency = round_to_duration(flags.p2p_latency_us * 1e-6, "--p2p-latency-us")};
-  const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
-  const Batch batch = synthetic_batch(spec);
-  const PlacedSchedule placed(choice, *lowering, batch);
-  PlanRun run = placed.plan(batch, placed.modes().front());
-  return {.name = choice.label,
-          .title = fmt::format("synthetic pipeline, {} ranks, {} microbatches", flags.ranks,
-                               flags.microbatches),
-          .provenance = {{"ranks", std::to_string(flags.ranks)},
-                         {"microbatches", std::to_string(flags.microbatches)},
-                         {"chunks", std::to_string(spec.chunks)},
-                         {"replicas", std::to_string(flags.replicas)},
-                         {"schedule", flags.schedule},
-                         {"forward_us", fmt::format("{}", fmt::join(flags.forward_us, ","))},
-                         {"backward_input_us",
-                          fmt::format("{}", fmt::join(flags.backward_input_us, ","))},
-                         {"backward_weight_us",
-                          fmt::format("{}", fmt::join(flags.backward_weight_us, ","))},
-                         {"p2p_us", fmt::format("{}", flags.p2p_us)},
-                         {"p2p_latency_us", fmt::format("{}", flags.p2p_latency_us)}},
-          .cluster = {},
-          .engine = flags.engine.options(),
-          .graph = std::move(run.graph),
-          .schedule = std::move(run.schedule)};
+  return synthetic_plan(
+      {.ranks = static_cast<int>(flags.ranks),
+       .microbatches = static_cast<int>(flags.microbatches),
+       .chunks = static_cast<int>(flags.chunks),
+       .replicas = static_cast<int>(flags.replicas),
+       .forward = durations(flags.forward_us, "--forward-us"),
+       .backward_input = durations(flags.backward_input_us, "--backward-input-us"),
+       .backward_weight = durations(flags.backward_weight_us, "--backward-weight-us"),
+       .p2p_occupied = round_to_duration(flags.p2p_us * 1e-6, "--p2p-us"),
+       .p2p_latency = round_to_duration(flags.p2p_latency_us * 1e-6, "--p2p-latency-us")},
+      std::move(choice));
 }
 
 PlanFile subject_of(const CLI::App& app, const SimulateFlags& flags) {
   if (flags.plan.empty()) {
-    return synthetic_plan(flags);
+    return synthetic_plan_of(flags);
   }
   for (const char* flag : kSyntheticFlags) {
     if (app.count(flag) > 0) {
@@ -127,59 +84,22 @@ PlanFile subject_of(const CLI::App& app, const SimulateFlags& flags) {
   return read_plan(flags.plan);
 }
 
-/// The provenance of the plan, with the engine options that it was run with.
-std::vector<Note> inputs_of(const PlanFile& plan, const EngineOptions& engine) {
-  std::vector<Note> inputs = plan.provenance;
-  for (const Note& note : engine_notes(engine)) {
-    const auto known = std::ranges::find(inputs, note.name, &Note::name);
-    if (known == inputs.end()) {
-      inputs.push_back(note);
-    } else {
-      known->text = note.text;
-    }
-  }
-  return inputs;
-}
-
-Comparison run_plan(PlanFile& plan, const EngineOptions& engine) {
-  PlanRun run{.graph = std::move(plan.graph), .schedule = std::move(plan.schedule), .timeline = {}};
-  run.timeline = simulate(run.graph, run.schedule, engine);
-  IterationResult measured = measure(run, engine);
-  std::vector<Note> notes = run.graph.placement.notes;
-  notes.push_back(
-      {"peak pairs in flight per rank",
-       fmt::format("{}", fmt::join(peak_in_flight(run.graph, run.timeline.spans), ", "))});
-  std::string recompute = mode_of(run.graph, run.schedule);
-  Comparison comparison{.title = plan.title,
-                        .inputs = inputs_of(plan, engine),
-                        .loads = {},
-                        .schedules = {},
-                        .warnings = {},
-                        .sample_iteration = 0,
-                        .requested_iterations = 1};
-  comparison.schedules.push_back({.name = plan.name,
-                                  .recompute = std::move(recompute),
-                                  .notes = std::move(notes),
-                                  .iterations = {std::move(measured)},
-                                  .sample = std::move(run)});
-  return comparison;
-}
-
 void run_simulate(const CLI::App& app, const SimulateFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   PlanFile plan = subject_of(app, flags);
   EngineOptions engine = plan.engine;
   flags.engine.apply(app, engine);
-  const Comparison comparison = run_plan(plan, engine);
-  const Format format = flags.output.parsed();
-  print_result(format == Format::Json ? simulation_json(comparison)
-                                      : render_comparison(comparison, format));
+  const std::optional<Cluster> cluster = plan.cluster;
+  const Comparison comparison = run_plan(std::move(plan), engine);
   if (!flags.out.empty()) {
     OutputFolder folder(flags.out);
-    folder.add_comparison(comparison, plan.cluster, engine);
+    folder.add_comparison(comparison, cluster, engine);
     folder.add_run_facts(std::chrono::steady_clock::now() - start, 1);
     folder.commit();
   }
+  const Format format = flags.output.parsed();
+  print_result(format == Format::Json ? simulation_json(comparison)
+                                      : render_comparison(comparison, format));
 }
 
 }  // namespace

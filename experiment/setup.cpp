@@ -94,9 +94,15 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
   return notes;
 }
 
-}  // namespace
+/// Everything but the data, and the trace that they come from.
+struct Opened {
+  Setup setup;
+  std::vector<Feed> feeds;
+  int replicas = 1;
+  std::unique_ptr<Workload> workload;
+};
 
-Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop) {
+Opened open(const ExperimentSpec& spec) {
   check(spec);
   LmmModel model = load_model(spec.model);
   Cluster cluster = load_cluster(spec.cluster);
@@ -106,37 +112,57 @@ Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop) {
     cluster.gpu.profile = load_profile(spec.profile);
   }
   const ParallelPlan plan = plan_of(spec, model);
-
-  Setup setup;
-  setup.title =
-      fmt::format("{} on {} × {}", model.title, plan.tp * plan.pp * plan.dp, cluster.gpu.title);
-  setup.inputs = inputs_of(spec, plan, cluster);
-  const std::vector<Feed> feeds = model.feeds();
   const WorkloadOptions options{.tokens = model.tokens,
                                 .packing = model.packing,
-                                .feeds = feeds,
+                                .feeds = model.feeds(),
                                 .microbatches = static_cast<std::size_t>(spec.microbatches) *
                                                 static_cast<std::size_t>(plan.dp),
                                 .seed = spec.seed,
                                 .first_pass = FirstPass::FileOrder};
-  setup.lowering = std::make_unique<ModelLowering>(std::move(model), std::move(cluster), plan);
-
-  const std::unique_ptr<Workload> workload = open_workload(spec.trace, options);
+  Opened opened{.setup = {}, .feeds = options.feeds, .replicas = plan.dp, .workload = {}};
+  opened.setup.title =
+      fmt::format("{} on {} × {}", model.title, plan.tp * plan.pp * plan.dp, cluster.gpu.title);
+  opened.setup.inputs = inputs_of(spec, plan, cluster);
   for (const LoadKind& kind : kLoadKinds) {
-    setup.loads.push_back({std::string(kind.name), {}});
+    opened.setup.loads.push_back({std::string(kind.name), {}});
   }
-  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.iterations) && !stop.stop_requested();
-       ++i) {
-    const std::vector<Microbatch> microbatches = workload->iteration(i);
-    add_loads(microbatches, setup.loads);
-    setup.batches.push_back(make_batch(microbatches, feeds, plan.dp));
-  }
+  opened.setup.lowering =
+      std::make_unique<ModelLowering>(std::move(model), std::move(cluster), plan);
+  opened.workload = open_workload(spec.trace, options);
+  return opened;
+}
+
+void pack(Opened& opened, std::size_t iteration) {
+  const std::vector<Microbatch> microbatches = opened.workload->iteration(iteration);
+  add_loads(microbatches, opened.setup.loads);
+  opened.setup.batches.push_back(make_batch(microbatches, opened.feeds, opened.replicas));
+}
+
+Setup finish(Opened opened) {
+  Setup& setup = opened.setup;
   drop_empty(setup.loads);
-  setup.warnings = workload->warnings();
+  setup.warnings = opened.workload->warnings();
   if (!setup.batches.empty()) {
     setup.representative = median_iteration(*setup.lowering, setup.batches);
   }
-  return setup;
+  return std::move(setup);
+}
+
+}  // namespace
+
+Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop) {
+  Opened opened = open(spec);
+  const auto iterations = static_cast<std::size_t>(spec.iterations);
+  for (std::size_t i = 0; i < iterations && !stop.stop_requested(); ++i) {
+    pack(opened, i);
+  }
+  return finish(std::move(opened));
+}
+
+Setup prepare_iteration(const ExperimentSpec& spec, std::size_t iteration) {
+  Opened opened = open(spec);
+  pack(opened, iteration);
+  return finish(std::move(opened));
 }
 
 }  // namespace dipsim

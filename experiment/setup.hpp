@@ -29,4 +29,7 @@ struct Setup {
 /// them. Throws Input or Infeasible.
 Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop = {});
 
+/// The same with just one iteration of the trace, counted from 0: it is the representative one.
+Setup prepare_iteration(const ExperimentSpec& spec, std::size_t iteration);
+
 }  // namespace dipsim
