@@ -43,19 +43,6 @@ CLI::Validator whole_in(std::int64_t low, std::int64_t high) {
           "", "whole"};
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t from = 0;
-  for (;;) {
-    const std::size_t to = text.find(separator, from);
-    parts.push_back(text.substr(from, to - from));
-    if (to == std::string::npos) {
-      return parts;
-    }
-    from = to + 1;
-  }
-}
-
 }  // namespace
 
 bool given(const CLI::App& app, const std::string& option) {
@@ -181,7 +168,8 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   replace_text("--trace", trace, spec.trace);
   replace_text("--profile", profile, spec.profile);
   if (given(app, "--schedules")) {
-    spec.schedules = split(schedules, ',');
+    const std::vector<std::string_view> names = split(schedules, ',');
+    spec.schedules.assign(names.begin(), names.end());
   }
   if (given(app, "--schedule")) {
     spec.schedules = {schedules};

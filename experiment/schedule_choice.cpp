@@ -24,18 +24,6 @@ struct OptionKey {
   void (*apply)(ScheduleChoice& choice, std::string_view value, const std::string& where);
 };
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t to = text.find(separator);
-    parts.push_back(text.substr(0, to));
-    if (to == std::string_view::npos) {
-      return parts;
-    }
-    text.remove_prefix(to + 1);
-  }
-}
-
 int whole(std::string_view text, int low, int high, const std::string& where) {
   int value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -273,8 +273,6 @@ bool JsonValue::is_object() const { return value_->is_object(); }
 
 bool JsonValue::is_array() const { return value_->is_array(); }
 
-bool JsonValue::is_text() const { return value_->is_string(); }
-
 bool JsonValue::is_number() const { return value_->is_number(); }
 
 std::optional<JsonValue> JsonObject::find(std::string_view key) {

@@ -43,7 +43,6 @@ class JsonValue {
 
   [[nodiscard]] bool is_object() const;
   [[nodiscard]] bool is_array() const;
-  [[nodiscard]] bool is_text() const;
   [[nodiscard]] bool is_number() const;
 
   /// The value at one pointer step below this one.

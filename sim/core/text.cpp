@@ -46,6 +46,18 @@ std::string shortened(std::string_view text, std::size_t bytes) {
   return std::string(text.substr(0, bytes)) + "…";
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t to = text.find(separator);
+    parts.push_back(text.substr(0, to));
+    if (to == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(to + 1);
+  }
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const auto closer = [&](std::string_view a, std::string_view b) {
     return edit_distance(word, a) < edit_distance(word, b);

@@ -5,11 +5,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dipsim {
 
 /// At most `bytes` bytes of the text, cut between characters (UTF-8), with "…" where it was cut.
 std::string shortened(std::string_view text, std::size_t bytes = 60);
+
+/// The parts between separators; one part when there is none.
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// The candidate with the least edit distance to `word`; "" when there is no candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);

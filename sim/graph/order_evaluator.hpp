@@ -38,7 +38,4 @@ class OrderEvaluator {
   std::unique_ptr<State> state_;
 };
 
-/// Makespan and iteration time of these spans, without memory curves.
-Timeline summarize(const TaskGraph& graph, std::span<const Span> spans);
-
 }  // namespace dipsim

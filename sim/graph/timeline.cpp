@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/timeline.hpp"
 
-#include "sim/graph/order_evaluator.hpp"
-
 #include <algorithm>
 
 namespace dipsim {

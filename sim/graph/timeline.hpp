@@ -3,7 +3,9 @@
 
 #include "sim/core/ids.hpp"
 #include "sim/core/units.hpp"
+#include "sim/graph/task_graph.hpp"
 
+#include <span>
 #include <vector>
 
 namespace dipsim {
@@ -39,5 +41,8 @@ struct Timeline {
   Duration iteration{0};            ///< the same plus gradient reduction and optimizer
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
+
+/// Makespan and iteration time of these spans, without memory curves.
+Timeline summarize(const TaskGraph& graph, std::span<const Span> spans);
 
 }  // namespace dipsim

@@ -69,5 +69,11 @@ TEST_CASE("the shortest text of a number reads back as the same number") {
   }
 }
 
+TEST_CASE("a text splits at every separator, into one part more than there are separators") {
+  CHECK(split("", ',') == std::vector<std::string_view>{""});
+  CHECK(split("a", ',') == std::vector<std::string_view>{"a"});
+  CHECK(split("a,,b,", ',') == std::vector<std::string_view>{"a", "", "b", ""});
+}
+
 }  // namespace
 }  // namespace dipsim
