@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <exception>
 #include <new>
@@ -23,8 +24,7 @@ namespace dipsim::cli {
 namespace {
 
 /// One line per subcommand, in the order of the help text.
-constexpr void (*kCommands[])(CLI::App&) = {add_compare, add_simulate, add_plan, add_list,
-                                            add_describe};
+constexpr std::array kCommands = {add_compare, add_simulate, add_plan, add_list, add_describe};
 
 /// A program that reads our stdout must get JSON when it asked for JSON, whatever happened.
 bool wants_json(std::span<char*> arguments) {
@@ -106,5 +106,9 @@ int run(std::span<char*> arguments) {
 int main(int argc, char** argv) {
   // A reader that closes our stdout early must not cost the report: the write fails instead.
   std::signal(SIGPIPE, SIG_IGN);
-  return dipsim::cli::run(std::span(argv, static_cast<std::size_t>(argc)));
+  try {
+    return dipsim::cli::run(std::span(argv, static_cast<std::size_t>(argc)));
+  } catch (...) {
+    return 1;  // the error could not even be printed
+  }
 }

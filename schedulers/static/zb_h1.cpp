@@ -41,13 +41,14 @@ constexpr StaticSchedule kSchedule{
 namespace schedules {
 
 ScheduleInfo zb_h1() {
-  return {.name = kSchedule.name,
-          .summary = "1F1B with backward split: weight gradients fill the bubble; same pairs in flight",
-          .source = "Zero Bubble Pipeline Parallelism (ICLR'24, arXiv 2401.10241) §2, ZB-H1",
-          .split_backward = kSchedule.split_backward,
-          .make = [](const PlannerOptions& options) {
-            return make_static_planner(kSchedule, options);
-          }};
+  return {
+      .name = kSchedule.name,
+      .summary = "1F1B with backward split: weight gradients fill the bubble; same pairs in flight",
+      .source = "Zero Bubble Pipeline Parallelism (ICLR'24, arXiv 2401.10241) §2, ZB-H1",
+      .split_backward = kSchedule.split_backward,
+      .make = [](const PlannerOptions& options) {
+        return make_static_planner(kSchedule, options);
+      }};
 }
 
 }  // namespace schedules

@@ -243,7 +243,7 @@ std::string JsonValue::text() const {
 std::size_t JsonValue::one_of(std::span<const std::string_view> names,
                               std::string_view what) const {
   const std::string word = text();
-  const auto found = std::find(names.begin(), names.end(), word);
+  const auto found = std::ranges::find(names, word);
   if (found == names.end()) {
     fail(unknown_name(what, word, names));
   }
@@ -305,7 +305,7 @@ std::vector<std::string> JsonObject::keys() {
 
 void JsonObject::finish() const {
   for (const auto& [key, value] : self_.raw().items()) {
-    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) {
+    if (std::ranges::find(asked_, key) == asked_.end()) {
       const std::vector<std::string_view> known(asked_.begin(), asked_.end());
       self_.child(value, step(key)).fail(unknown_name("key", key, known));
     }

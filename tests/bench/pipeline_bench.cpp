@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both evaluators on Megatron's interleaved schedule: 32 ranks, 256 microbatches, 4 chunks per rank,
-// 65,536 passes and 65,024 transfers (case W4 of docs/metrics.md).
-#include <benchmark/benchmark.h>
-
-#include <memory>
-
+// Both evaluators on Megatron's interleaved schedule: 32 ranks, 256 microbatches, 4 chunks per
+// rank, 65,536 passes and 65,024 transfers (case W4 of docs/metrics.md).
 #include "models/synthetic.hpp"
 #include "schedulers/registry.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/graph/order_evaluator.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
 
 namespace dipsim {
 

@@ -46,8 +46,8 @@ TEST_CASE("a condition follows the usual precedence and brackets") {
 }
 
 TEST_CASE("a mistake is found before any result exists, with its column") {
-  for (const char* text : {"", "1", "1 <", "1 < 2 < 3", "1 < (2", "1 < 1e400",
-                           "\"dip < 1", "a. < 1", "1 ~ 2", "1 < 2 }"}) {
+  for (const char* text : {"", "1", "1 <", "1 < 2 < 3", "1 < (2", "1 < 1e400", "\"dip < 1",
+                           "a. < 1", "1 ~ 2", "1 < 2 }"}) {
     CAPTURE(text);
     const Error error = test::error_of([&] { Condition{text}; });
     CHECK(error.kind() == ErrorKind::Input);

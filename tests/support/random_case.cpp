@@ -67,7 +67,8 @@ class CaseMaker {
       Chunk& chunk = builder_.graph.placement.chunks[id.row()];
       chunk.weights = some_bytes();
       chunk.optimizer = some_bytes();
-      builder_.graph.placement.ranks[id.row()].replica = static_cast<int>(below(id.row() == 0 ? 1 : 2));
+      builder_.graph.placement.ranks[id.row()].replica =
+          static_cast<int>(below(id.row() == 0 ? 1 : 2));
     }
   }
 
