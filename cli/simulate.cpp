@@ -48,6 +48,7 @@ constexpr std::array<const char*, 10> kSyntheticFlags = {
 
 std::vector<Duration> durations(const std::vector<double>& us, std::string_view flag) {
   std::vector<Duration> out;
+  out.reserve(us.size());
   for (const double value : us) {
     out.push_back(round_to_duration(value * 1e-6, flag));
   }

@@ -58,7 +58,7 @@ sigset_t ending_signals() {
 }
 
 /// Waits for signals until it is told to end.
-void watch(const std::stop_token& end, std::stop_source source) {
+void watch(const std::stop_token& end, const std::stop_source& source) {
   const sigset_t set = ending_signals();
   constexpr timespec kPoll{.tv_sec = 0, .tv_nsec = 50'000'000};
   while (!end.stop_requested()) {

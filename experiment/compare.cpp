@@ -209,6 +209,7 @@ Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunCont
   comparison.schedules.resize(possible.size());
   parallel_for(possible.size(), control.jobs, [&](std::size_t p) {
     std::vector<Outcomes> of_schedule;
+    of_schedule.reserve(iterations);
     for (std::size_t k = 0; k < iterations; ++k) {
       of_schedule.push_back(std::move(runs.outcomes[k * width + possible[p]]));
     }

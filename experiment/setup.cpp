@@ -62,6 +62,7 @@ void drop_empty(std::vector<LoadSeries>& loads) {
 
 std::size_t median_iteration(const ModelLowering& lowering, std::span<const Batch> batches) {
   std::vector<std::pair<double, std::size_t>> by_flops;
+  by_flops.reserve(batches.size());
   for (std::size_t i = 0; i < batches.size(); ++i) {
     by_flops.emplace_back(lowering.model_flops(batches[i]), i);
   }

@@ -44,7 +44,7 @@ class StopFinder {
     for (std::size_t c = 0; c < draft.placement.chunks.size(); ++c) {
       const Chunk& chunk = draft.placement.chunks[c];
       const int replica = draft.placement.ranks[chunk.rank.row()].replica;
-      chunks_[{replica, chunk.copy}].push_back(ChunkId{c});
+      chunks_[{replica, chunk.copy}].emplace_back(c);
     }
   }
 

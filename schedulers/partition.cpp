@@ -110,8 +110,8 @@ int count_layers(const Problem& problem) {
 }  // namespace
 
 std::string_view name_of(PartitionRule rule) {
-  constexpr std::array<std::string_view, 3> names = {"parameters", "time", "given"};
-  return names[static_cast<std::size_t>(rule)];
+  constexpr std::array<std::string_view, 3> kNames = {"parameters", "time", "given"};
+  return kNames[static_cast<std::size_t>(rule)];
 }
 
 std::vector<int> balanced_partition(std::span<const std::int64_t> weights, int parts) {
