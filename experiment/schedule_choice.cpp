@@ -33,25 +33,14 @@ int whole(std::string_view text, int low, int high, const std::string& where) {
   return value;
 }
 
-/// Index of `text` among `names`.
-std::size_t choice_of(std::string_view text, std::span<const std::string_view> names,
-                      std::string_view what, const std::string& where) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == text) {
-      return i;
-    }
-  }
-  fail_input(where, unknown_name(what, text, names));
-}
-
 RecomputeMode uniform_mode(std::string_view text, const std::string& where) {
   constexpr std::array<std::string_view, 3> kNames = {"keep", "selective", "full"};
-  return static_cast<RecomputeMode>(choice_of(text, kNames, "recompute mode", where));
+  return static_cast<RecomputeMode>(index_of(text, kNames, "recompute mode", where));
 }
 
 bool on_off(std::string_view text, const std::string& where) {
   constexpr std::array<std::string_view, 2> kNames = {"off", "on"};
-  return choice_of(text, kNames, "switch", where) == 1;
+  return index_of(text, kNames, "switch", where) == 1;
 }
 
 constexpr int kMostChunks = 1'000;

@@ -35,35 +35,20 @@ std::vector<RecomputeMode> PlacedSchedule::modes() const {
   return {RecomputeMode::Keep, RecomputeMode::Selective, RecomputeMode::Full};
 }
 
-namespace {
-
-IdleByCause sum(const std::vector<IdleByCause>& cells) {
-  IdleByCause total;
-  for (const IdleByCause& idle : cells) {
-    total.pipeline += idle.pipeline;
-    total.transfer += idle.transfer;
-    total.collective += idle.collective;
-    total.host += idle.host;
-    total.straggler += idle.straggler;
-  }
-  return total;
-}
-
-}  // namespace
-
 IterationResult measure(const PlanRun& run, const EngineOptions& options) {
   const TimelineAnalysis analysis = analyze(run.graph, run.schedule, run.timeline);
   IterationResult result{.makespan = run.timeline.makespan,
                          .iteration = run.timeline.iteration,
                          .lower_bound = lower_bound(run.graph).makespan,
-                         .idle = sum(analysis.idle),
+                         .idle = {},
                          .bubble_ratio = analysis.bubble_ratio,
                          .bubble_overhead = analysis.bubble_overhead,
                          .mfu = analysis.mfu,
                          .peak_memory = {},
                          .fits = true};
-  for (const Duration busy : analysis.busy) {
-    result.busy += busy;
+  for (std::size_t cell = 0; cell < analysis.busy.size(); ++cell) {
+    result.busy += analysis.busy[cell];
+    result.idle += analysis.idle[cell];
   }
   for (std::size_t r = 0; r < run.timeline.memory.size(); ++r) {
     const Bytes peak = run.timeline.memory[r].peak;

@@ -173,11 +173,7 @@ std::string render_markdown(const Table& table) {
 }  // namespace
 
 Format format_of(std::string_view name) {
-  const auto* const found = std::ranges::find(kFormatNames, name);
-  if (found == kFormatNames.end()) {
-    fail_input("--format", unknown_name("format", name, kFormatNames));
-  }
-  return static_cast<Format>(found - kFormatNames.begin());
+  return static_cast<Format>(index_of(name, kFormatNames, "format", "--format"));
 }
 
 Cell text_cell(std::string text) { return {text, text}; }

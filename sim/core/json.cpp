@@ -242,12 +242,7 @@ std::string JsonValue::text() const {
 
 std::size_t JsonValue::one_of(std::span<const std::string_view> names,
                               std::string_view what) const {
-  const std::string word = text();
-  const auto found = std::ranges::find(names, word);
-  if (found == names.end()) {
-    fail(unknown_name(what, word, names));
-  }
-  return static_cast<std::size_t>(found - names.begin());
+  return index_of(text(), names, what, where());
 }
 
 std::vector<JsonValue> JsonValue::items() const {

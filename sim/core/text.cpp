@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/text.hpp"
 
+#include "sim/core/error.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -74,6 +76,15 @@ std::string unknown_name(std::string_view what, std::string_view word,
   }
   return fmt::format("unknown {} \"{}\"; did you mean \"{}\"? known: {}", what, shown,
                      nearest(shown, candidates), fmt::join(candidates, ", "));
+}
+
+std::size_t index_of(std::string_view name, std::span<const std::string_view> names,
+                     std::string_view what, const std::string& where) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    fail_input(where, unknown_name(what, name, names));
+  }
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 std::string shortest(double value) {

@@ -22,6 +22,10 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 std::string unknown_name(std::string_view what, std::string_view word,
                          std::span<const std::string_view> candidates);
 
+/// Index of `name` among `names`. Throws Input at `where` with unknown_name() when it is not there.
+std::size_t index_of(std::string_view name, std::span<const std::string_view> names,
+                     std::string_view what, const std::string& where);
+
 /// Shortest text that reads back as the same number; never locale dependent.
 std::string shortest(double value);
 

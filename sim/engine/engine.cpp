@@ -242,12 +242,8 @@ class Engine {
   }
 
   [[nodiscard]] Duration overlapped_length(const Slot& slot) const {
-    const auto known = together_.find({slot.task, slot.together});
-    if (known == together_.end()) {
-      fail_input("schedule", describe(graph_, slot.task) + " and " +
-                                 describe(graph_, slot.together) + " can't overlap");
-    }
-    return at_speed(graph_, graph_.task(slot.task), known->second);
+    const Duration together = together_.at({slot.task, slot.together});  // validate() saw to it
+    return at_speed(graph_, graph_.task(slot.task), together);
   }
 
   /// Starts a transfer that has its data, once the receiver has posted and it is its turn; under a

@@ -18,6 +18,15 @@ struct IdleByCause {
   Duration host{0};        ///< all inputs were there, the host had not issued the task yet
   Duration straggler{0};   ///< its replica had ended, a slower replica had not
 
+  IdleByCause& operator+=(const IdleByCause& other) {
+    pipeline += other.pipeline;
+    transfer += other.transfer;
+    collective += other.collective;
+    host += other.host;
+    straggler += other.straggler;
+    return *this;
+  }
+
   [[nodiscard]] Duration total() const {
     return pipeline + transfer + collective + host + straggler;
   }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/engine_options.hpp"
 
-#include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 
-#include <algorithm>
 #include <array>
-#include <span>
 
 namespace dipsim {
 
@@ -15,15 +12,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kLanes = {"pair-direction", "pair", "rank",
                                                     "copy-engine"};
 constexpr std::array<std::string_view, 2> kSends = {"eager", "rendezvous"};
-
-std::size_t index_of(std::string_view name, std::span<const std::string_view> names,
-                     std::string_view what, const std::string& where) {
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    fail_input(where, unknown_name(what, name, names));
-  }
-  return static_cast<std::size_t>(found - names.begin());
-}
 
 }  // namespace
 

@@ -63,11 +63,7 @@ Totals totals_of(const std::vector<IterationResult>& iterations) {
     sum.makespan += iteration.makespan;
     sum.lower_bound += iteration.lower_bound;
     sum.busy += iteration.busy;
-    sum.idle.pipeline += iteration.idle.pipeline;
-    sum.idle.transfer += iteration.idle.transfer;
-    sum.idle.collective += iteration.idle.collective;
-    sum.idle.host += iteration.idle.host;
-    sum.idle.straggler += iteration.idle.straggler;
+    sum.idle += iteration.idle;
     sum.iteration_seconds += to_seconds(iteration.iteration);
     sum.mfu_seconds += iteration.mfu * to_seconds(iteration.iteration);
   }
