@@ -2,9 +2,9 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
+#include "experiment/compare.hpp"
 #include "experiment/schedule_choice.hpp"
 #include "experiment/setup.hpp"
-#include "experiment/single.hpp"
 #include "models/model.hpp"
 #include "models/placed_module.hpp"
 #include "report/table.hpp"
@@ -42,18 +42,22 @@ Table facts(std::vector<Note> notes) {
   return table;
 }
 
-/// The rule of a schedule, and the numbers behind its placement on the model that flags name.
+/// The rule of a schedule, and the numbers behind its placement on the model that flags name, under
+/// the variant that compare would choose on the representative iteration alone.
 Table describe_schedule(const CLI::App& app, const DescribeFlags& flags) {
   ExperimentSpec spec = flags.experiment.spec(app);
   spec.schedules = {flags.name};
   const ScheduleChoice choice = parse_schedule(flags.name, "describe");
-  const Setup setup = prepare(spec);
-  const PlacedSchedule placed(choice, *setup.lowering, setup.batches[setup.representative]);
+  Setup setup = prepare(spec);
+  setup.batches = {setup.batches[setup.representative]};
+  setup.representative = 0;
+  const Comparison comparison = compare(spec, setup, {});
   std::vector<Note> notes = {{"schedule", std::string(choice.info->name)},
                              {"rule", std::string(choice.info->summary)},
                              {"source", std::string(choice.info->source)},
                              {"placed on", setup.title}};
-  notes.insert(notes.end(), placed.placement().notes.begin(), placed.placement().notes.end());
+  const std::vector<Note>& found = comparison.schedules.front().notes;
+  notes.insert(notes.end(), found.begin(), found.end());
   return facts(std::move(notes));
 }
 

@@ -145,8 +145,15 @@ void ExperimentFlags::add(CLI::App& app, bool several) {
   const std::string syntax =
       "NAME or NAME:key=value:… (dipsim list schedules); keys:\n" + schedule_option_help();
   if (several) {
-    app.add_option("--schedules", schedules,
-                   "separated by commas; ratios refer to the first; each " + syntax);
+    CLI::Option* list = app.add_option(
+        "--schedules", schedules, "separated by commas; ratios refer to the first; each " + syntax);
+    std::string steps;
+    for (const std::string& step : ablation_schedules()) {
+      steps += (steps.empty() ? "" : ",\n") + step;
+    }
+    app.add_flag("--ablation", ablation,
+                 "what each part of DIP brings, in the order of its paper: --schedules\n" + steps)
+        ->excludes(list);
     add_whole(app, "--iterations", iterations, 1, kMaxIterations,
               fmt::format("training iterations to run [{}]", defaults.iterations))
         ->default_str("");
@@ -170,6 +177,9 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   if (given(app, "--schedules")) {
     const std::vector<std::string_view> names = split(schedules, ',');
     spec.schedules.assign(names.begin(), names.end());
+  }
+  if (ablation) {
+    spec.schedules = ablation_schedules();
   }
   if (given(app, "--schedule")) {
     spec.schedules = {schedules};

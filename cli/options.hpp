@@ -71,6 +71,7 @@ struct ExperimentFlags {
   std::string trace;
   std::string profile;
   std::string schedules;
+  bool ablation = false;
   std::int64_t iterations = 0;
   std::int64_t microbatches = 0;
   std::int64_t seed = 0;

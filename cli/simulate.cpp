@@ -23,6 +23,8 @@ namespace dipsim::cli {
 
 namespace {
 
+constexpr double kBytesPerMib = 1024.0 * 1024.0;
+
 struct SimulateFlags {
   std::string plan;
   std::int64_t ranks = 4;
@@ -35,16 +37,28 @@ struct SimulateFlags {
   std::vector<double> backward_weight_us = {1000.0};
   double p2p_us = 0.0;
   double p2p_latency_us = 0.0;
+  double activation_mib = 1.0;
+  double activation_for_weight_mib = 0.5;
+  double memory_limit_mib = kMaxBytes / kBytesPerMib;
   std::string schedule = "1f1b";
   EngineFlags engine;
   OutputFlags output;
   std::string out;
 };
 
-constexpr std::array<const char*, 10> kSyntheticFlags = {
-    "--ranks",          "--microbatches",      "--chunks", "--replicas",
-    "--forward-us",     "--backward-input-us", "--p2p-us", "--backward-weight-us",
-    "--p2p-latency-us", "--schedule"};
+constexpr std::array<const char*, 13> kSyntheticFlags = {"--ranks",
+                                                         "--microbatches",
+                                                         "--chunks",
+                                                         "--replicas",
+                                                         "--forward-us",
+                                                         "--backward-input-us",
+                                                         "--backward-weight-us",
+                                                         "--p2p-us",
+                                                         "--p2p-latency-us",
+                                                         "--activation-mib",
+                                                         "--activation-for-weight-mib",
+                                                         "--memory-limit-mib",
+                                                         "--schedule"};
 
 std::vector<Duration> durations(const std::vector<double>& us, std::string_view flag) {
   std::vector<Duration> out;
@@ -69,7 +83,11 @@ PlanFile synthetic_plan_of(const SimulateFlags& flags) {
        .backward_input = durations(flags.backward_input_us, "--backward-input-us"),
        .backward_weight = durations(flags.backward_weight_us, "--backward-weight-us"),
        .p2p_occupied = round_to_duration(flags.p2p_us * 1e-6, "--p2p-us"),
-       .p2p_latency = round_to_duration(flags.p2p_latency_us * 1e-6, "--p2p-latency-us")},
+       .p2p_latency = round_to_duration(flags.p2p_latency_us * 1e-6, "--p2p-latency-us"),
+       .activation = round_to_bytes(flags.activation_mib * kBytesPerMib, "--activation-mib"),
+       .activation_for_weight = round_to_bytes(flags.activation_for_weight_mib * kBytesPerMib,
+                                               "--activation-for-weight-mib"),
+       .memory_limit = round_to_bytes(flags.memory_limit_mib * kBytesPerMib, "--memory-limit-mib")},
       std::move(choice));
 }
 
@@ -131,6 +149,17 @@ void add_simulate(CLI::App& app) {
       ->group(group);
   add_number(command, "--p2p-latency-us", flags->p2p_latency_us, 0.0, kLongestUs,
              "further time until it arrives")
+      ->group(group);
+  constexpr double kMostMib = kMaxBytes / kBytesPerMib;
+  add_number(command, "--activation-mib", flags->activation_mib, 0.0, kMostMib,
+             "held per microbatch and stage from F to B or I")
+      ->group(group);
+  add_number(command, "--activation-for-weight-mib", flags->activation_for_weight_mib, 0.0,
+             kMostMib, "held on from I to W")
+      ->group(group);
+  add_number(command, "--memory-limit-mib", flags->memory_limit_mib, 0.0, kMostMib,
+             "that a rank may hold")
+      ->default_str("out of reach")
       ->group(group);
   command.add_option("--schedule", flags->schedule, "dipsim list schedules")
       ->capture_default_str()

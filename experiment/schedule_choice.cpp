@@ -6,20 +6,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace dipsim {
 
 namespace {
 
-/// Which schedules have an option: those that follow a fixed rule, or those that choose memory.
-enum class Owner : std::uint8_t { FixedRule, Dip };
-
 struct OptionKey {
   std::string_view name;
-  Owner owner;
   std::string_view help;
   void (*apply)(ScheduleChoice& choice, std::string_view value, const std::string& where);
 };
@@ -45,6 +45,8 @@ bool on_off(std::string_view text, const std::string& where) {
 
 constexpr int kMostChunks = 1'000;
 constexpr int kMostLayers = 100'000;
+constexpr int kMostEvaluations = 100'000'000;
+constexpr int kMostMs = 86'400'000;
 
 void apply_partition(ScheduleChoice& choice, std::string_view value, const std::string& where) {
   if (value == "parameters") {
@@ -64,40 +66,83 @@ void apply_partition(ScheduleChoice& choice, std::string_view value, const std::
 
 /// One line per option.
 constexpr std::array kKeys = {
-    OptionKey{"chunks", Owner::FixedRule, "model chunks per rank, e.g. interleaved:chunks=4",
+    OptionKey{"chunks", "model chunks per rank, e.g. interleaved:chunks=4",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.chunks_per_rank = whole(value, 1, kMostChunks, where);
               }},
-    OptionKey{"partition", Owner::FixedRule,
-              "time (default), parameters as Megatron, or layers per stage: 10-10-12",
+    OptionKey{"partition", "time (default), parameters as Megatron, or layers per stage: 10-10-12",
               apply_partition},
-    OptionKey{"recompute", Owner::FixedRule,
-              "keep, selective or full; without it the lightest that fits every iteration",
+    OptionKey{"recompute",
+              "keep, selective or full; without it the fastest that fits every iteration",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.recompute = uniform_mode(value, where);
                 c.options.recompute = *c.recompute;
               }},
-    OptionKey{"slice", Owner::Dip, "instances per slice, instead of the 95 % rule",
+    OptionKey{"tune",
+              "nnscaler: representative (default) or batch: placed anew on every iteration's batch",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                constexpr std::array<std::string_view, 2> kNames = {"representative", "batch"};
+                c.options.place_each_batch = index_of(value, kNames, "tuning", where) == 1;
+              }},
+    OptionKey{"slice", "instances per slice, instead of the 95 % rule",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.slice_sizes = {whole(value, 1, kMostLayers, where)};
               }},
-    OptionKey{"segments", Owner::Dip, "most segments per module",
+    OptionKey{"segments", "most segments per module",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.max_segments = whole(value, 1, kMostLayers, where);
               }},
-    OptionKey{"level", Owner::Dip, "memory level of the interleaver: keep, selective or full",
+    OptionKey{"level", "memory level of the interleaver: keep, selective or full",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.memory_levels = {uniform_mode(value, where)};
               }},
-    OptionKey{"partitioner", Owner::Dip, "off: whole microbatches, one segment per module",
+    OptionKey{"partitioner", "off: whole microbatches, one segment per module",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.partitioner = on_off(value, where);
               }},
-    OptionKey{"memory", Owner::Dip, "off: every pair uses the memory level",
+    OptionKey{"interleaver", "off: Megatron's order on dip's chunks, no search",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.interleaver = on_off(value, where);
+              }},
+    OptionKey{"evaluations", "compositions that the search may try per iteration; 0: no search",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.evaluations =
+                    static_cast<std::size_t>(whole(value, 0, kMostEvaluations, where));
+              }},
+    OptionKey{"ms", "milliseconds that the search may take instead: not reproducible",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.time = std::chrono::milliseconds(whole(value, 1, kMostMs, where));
+              }},
+    OptionKey{"seed", "of the search",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.seed = static_cast<std::uint64_t>(
+                    whole(value, 0, std::numeric_limits<int>::max(), where));
+              }},
+    OptionKey{"rollouts", "near: completions close to the natural order (default), or uniform",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                constexpr std::array<std::string_view, 2> kNames = {"near", "uniform"};
+                c.options.dip.tree.uniform_rollouts =
+                    index_of(value, kNames, "kind of roll-outs", where) == 1;
+              }},
+    OptionKey{"backwards", "inherit the priority of the forward (default), or separate",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                constexpr std::array<std::string_view, 2> kNames = {"inherit", "separate"};
+                c.options.dip.tree.separate_backwards =
+                    index_of(value, kNames, "rule for backwards", where) == 1;
+              }},
+    OptionKey{"balance", "off: layers stay evenly spread over the ranks",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.balance = on_off(value, where);
+              }},
+    OptionKey{"memory", "off: every pair uses the memory level",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.memory_choice = on_off(value, where);
               }},
 };
+
+bool has_option(const ScheduleInfo& info, const OptionKey& key) {
+  return std::ranges::find(info.option_keys, key.name) != info.option_keys.end();
+}
 
 void apply(ScheduleChoice& choice, std::string_view assignment, const std::string& where) {
   const std::size_t equals = assignment.find('=');
@@ -105,10 +150,9 @@ void apply(ScheduleChoice& choice, std::string_view assignment, const std::strin
     fail_input(where, fmt::format("\"{}\" is not of the form key=value", assignment));
   }
   const std::string_view key = assignment.substr(0, equals);
-  const Owner owner = choice.info->chooses_memory ? Owner::Dip : Owner::FixedRule;
   std::vector<std::string_view> known;
   for (const OptionKey& option : kKeys) {
-    if (option.owner != owner) {
+    if (!has_option(*choice.info, option)) {
       continue;
     }
     if (option.name == key) {
@@ -146,8 +190,13 @@ ScheduleChoice parse_schedule(std::string_view text, const std::string& where) {
 std::string schedule_option_help() {
   std::string help;
   for (const OptionKey& key : kKeys) {
-    help += fmt::format("{}{}{}: {}", help.empty() ? "" : "\n",
-                        key.owner == Owner::Dip ? "dip: " : "static: ", key.name, key.help);
+    std::string owners;
+    for (const ScheduleInfo& schedule : all_schedules()) {
+      if (has_option(schedule, key)) {
+        owners += fmt::format("{}{}", owners.empty() ? "" : ", ", schedule.name);
+      }
+    }
+    help += fmt::format("{}{} ({}): {}", help.empty() ? "" : "\n", key.name, owners, key.help);
   }
   return help;
 }

@@ -14,7 +14,7 @@ struct ScheduleChoice {
   std::string label;  ///< as written; names the schedule in every result
   const ScheduleInfo* info = nullptr;
   PlannerOptions options;
-  std::optional<RecomputeMode> recompute;  ///< none: the lightest uniform mode that always fits
+  std::optional<RecomputeMode> recompute;  ///< none: the best of all uniform modes
 };
 
 /// Throws Input, with `where` as the place, on unknown names, keys and values, and on a key that

@@ -5,34 +5,149 @@
 #include "sim/graph/bound.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dipsim {
 
+namespace {
+
+constexpr const char* kPlacedEachBatch =
+    "anew on the very batch of every iteration: a hypothetical best case, since weights would have "
+    "to move between iterations";
+
+/// Nothing, or the error that says that a variant can't do this. Other errors pass.
+template <class Body>
+std::optional<Error> reason_against(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Input && error.kind() != ErrorKind::Infeasible) {
+      throw;
+    }
+    return error;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 PlacedSchedule::PlacedSchedule(const ScheduleChoice& choice, const Lowering& lowering,
                                const Batch& representative)
-    : choice_(choice),
-      lowering_(lowering),
-      planner_(choice.info->make(choice.options)),
-      placement_(planner_->place(lowering, representative)) {}
-
-PlanRun PlacedSchedule::plan(const Batch& batch, RecomputeMode mode) const {
-  PlanRun run;
-  run.graph = lowering_.lower(planner_->slice(placement_, batch, lowering_), batch);
-  run.schedule = planner_->order(run.graph);
-  if (!choice_.info->chooses_memory) {
-    run.schedule.chosen = uniform_strategies(run.graph, mode);
+    : choice_(choice), lowering_(lowering) {
+  for (Variant& variant : variants_of(choice, lowering.problem())) {
+    Placed placed = place(variant, representative);
+    if (!repeats(variant, placed)) {
+      variants_.push_back(std::move(variant));
+      placed_.push_back(std::move(placed));
+    }
   }
+  const std::optional<Error>& first = placed_.front().impossible;
+  if (first &&
+      std::ranges::all_of(placed_, [](const Placed& p) { return p.impossible.has_value(); })) {
+    throw Error(*first);
+  }
+}
+
+bool PlacedSchedule::repeats(const Variant& variant, const Placed& placed) const {
+  if (placed.impossible || variant.options.place_each_batch ||
+      variant.options.memory_percent == 0) {
+    return false;
+  }
+  // The memory that a partition plans with shows in nothing but the placement.
+  for (std::size_t row = 0; row < variants_.size(); ++row) {
+    const PlannerOptions& earlier = variants_[row].options;
+    if (earlier.recompute == variant.options.recompute &&
+        earlier.chunks_per_rank == variant.options.chunks_per_rank &&
+        placed_[row].placement.chunks == placed.placement.chunks) {
+      return true;
+    }
+  }
+  return false;
+}
+
+PlacedSchedule::Placed PlacedSchedule::place(const Variant& variant,
+                                             const Batch& representative) const {
+  Placed placed;
+  placed.impossible = reason_against([&] {
+    placed.planner = choice_.info->make(variant.options);
+    placed.placement = placed.planner->place(lowering_, representative);
+  });
+  return placed;
+}
+
+PlanRun PlacedSchedule::plan(const Batch& batch, std::size_t variant) const {
+  const Placed& placed = placed_[variant];
+  if (placed.impossible) {
+    throw Error(*placed.impossible);
+  }
+  const Planner& planner = *placed.planner;
+  PlanRun run;
+  if (variants_[variant].options.place_each_batch) {
+    Placement own = planner.place(lowering_, batch);
+    own.notes.push_back({"placed", kPlacedEachBatch});
+    run.graph = lowering_.lower(planner.slice(own, batch, lowering_), batch);
+  } else {
+    run.graph = lowering_.lower(planner.slice(placed.placement, batch, lowering_), batch);
+  }
+  run.schedule = planner.order(run.graph);
   return run;
 }
 
-std::vector<RecomputeMode> PlacedSchedule::modes() const {
-  if (choice_.recompute) {
-    return {*choice_.recompute};
+std::vector<Outcome> PlacedSchedule::run(const Batch& batch, const EngineOptions& engine) const {
+  std::vector<Outcome> outcomes(variants_.size());
+  for (std::size_t variant = 0; variant < variants_.size(); ++variant) {
+    PlanRun run;
+    outcomes[variant].impossible = reason_against([&] { run = plan(batch, variant); });
+    if (!outcomes[variant].impossible) {
+      run.timeline = simulate(run.graph, run.schedule, engine);
+      outcomes[variant].result = measure(run, engine);
+    }
   }
-  if (choice_.info->chooses_memory) {
-    return {RecomputeMode::Mixed};
+  const std::optional<Error>& first = outcomes.front().impossible;
+  if (first && first->kind() == ErrorKind::Input &&
+      std::ranges::all_of(outcomes, [](const Outcome& o) { return o.impossible.has_value(); })) {
+    throw Error(*first);
   }
-  return {RecomputeMode::Keep, RecomputeMode::Selective, RecomputeMode::Full};
+  return outcomes;
+}
+
+PlanRun PlacedSchedule::best_plan(const Batch& batch) const {
+  if (variants_.size() == 1) {
+    return plan(batch, 0);
+  }
+  const std::vector<std::vector<Outcome>> outcomes = {run(batch, {})};
+  return plan(batch, best_variant(records_of(variants_, outcomes)).value_or(0));
+}
+
+namespace {
+
+VariantRecord record_of(const Variant& variant, std::span<const std::vector<Outcome>> iterations,
+                        std::size_t row) {
+  VariantRecord record{.label = variant.label};
+  for (std::size_t k = 0; k < iterations.size(); ++k) {
+    const Outcome& outcome = iterations[k][row];
+    if (outcome.impossible) {
+      record.impossible = outcome.impossible->what();
+      record.impossible_on = k;
+      break;
+    }
+    record.total += outcome.result.iteration;
+    record.too_large += outcome.result.fits ? 0U : 1U;
+    record.worst_peak = std::max(record.worst_peak, std::ranges::max(outcome.result.peak_memory));
+  }
+  return record;
+}
+
+}  // namespace
+
+std::vector<VariantRecord> records_of(std::span<const Variant> variants,
+                                      std::span<const std::vector<Outcome>> iterations) {
+  std::vector<VariantRecord> records;
+  records.reserve(variants.size());
+  for (std::size_t row = 0; row < variants.size(); ++row) {
+    records.push_back(record_of(variants[row], iterations, row));
+  }
+  return records;
 }
 
 IterationResult measure(const PlanRun& run, const EngineOptions& options) {

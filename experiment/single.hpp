@@ -1,40 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// One plan on one batch: the step that compare, plan and simulate share.
+// One schedule on one batch: the step that compare, plan and simulate share.
 #pragma once
 
-#include "experiment/schedule_choice.hpp"
+#include "experiment/variants.hpp"
+#include "sim/core/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/graph/batch.hpp"
 #include "sim/graph/lowering.hpp"
 #include "sim/graph/results.hpp"
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace dipsim {
 
-/// A schedule that is placed and ready to plan batches. Thread-safe.
+/// What one variant did on one batch.
+struct Outcome {
+  IterationResult result;
+  std::optional<Error> impossible;  ///< Input or Infeasible: why there is no result
+};
+
+/// A schedule whose variants are placed and ready to plan batches. Thread-safe.
 class PlacedSchedule {
  public:
+  /// Throws Input or Infeasible where no variant can be placed: the first one's reason.
   PlacedSchedule(const ScheduleChoice& choice, const Lowering& lowering,
                  const Batch& representative);
 
   [[nodiscard]] const ScheduleChoice& choice() const { return choice_; }
 
-  [[nodiscard]] const Placement& placement() const { return placement_; }
+  /// Those of variants_of() that differ in what they plan.
+  [[nodiscard]] std::span<const Variant> variants() const { return variants_; }
 
-  /// Graph and schedule of one batch; a static schedule's pairs use `mode`.
-  [[nodiscard]] PlanRun plan(const Batch& batch, RecomputeMode mode) const;
+  /// Graph and schedule of one batch under a variant. Throws Input or Infeasible where it has none.
+  [[nodiscard]] PlanRun plan(const Batch& batch, std::size_t variant) const;
 
-  /// Modes to try, lightest first: one for a schedule that chooses per pair or was told which.
-  [[nodiscard]] std::vector<RecomputeMode> modes() const;
+  /// The same under the variant that is best on this batch alone.
+  [[nodiscard]] PlanRun best_plan(const Batch& batch) const;
+
+  /// All variants on one batch, row by row. Throws where none is possible and the first one's
+  /// reason is Input.
+  [[nodiscard]] std::vector<Outcome> run(const Batch& batch, const EngineOptions& engine) const;
 
  private:
+  /// A variant that can be placed has a placement, any other one the reason.
+  struct Placed {
+    std::unique_ptr<Planner> planner;
+    Placement placement;
+    std::optional<Error> impossible;
+  };
+
+  [[nodiscard]] Placed place(const Variant& variant, const Batch& representative) const;
+
+  /// Whether an earlier variant plans the same.
+  [[nodiscard]] bool repeats(const Variant& variant, const Placed& placed) const;
+
   ScheduleChoice choice_;
   const Lowering& lowering_;
-  std::unique_ptr<Planner> planner_;
-  Placement placement_;
+  std::vector<Variant> variants_;
+  std::vector<Placed> placed_;  ///< per variant
 };
+
+/// How each variant did: `iterations` has a row per iteration, each with an outcome per variant.
+std::vector<VariantRecord> records_of(std::span<const Variant> variants,
+                                      std::span<const std::vector<Outcome>> iterations);
 
 /// The figures of a plan that has run. Throws Internal when it beats its lower bound (without
 /// jitter).

@@ -99,6 +99,11 @@ ExperimentSpec read_experiment(const std::filesystem::path& path) {
   return spec;
 }
 
+std::vector<std::string> ablation_schedules() {
+  return {"megatron:recompute=full", "dip:interleaver=off:memory=off:level=full",
+          "dip:evaluations=0:memory=off:level=full", "dip:memory=off:level=full", "dip"};
+}
+
 void check(const ExperimentSpec& spec) {
   require_range("iterations", spec.iterations, kMaxIterations);
   require_range("microbatches", spec.microbatches, kMaxMicrobatches);

@@ -33,6 +33,12 @@ inline constexpr int kMaxIterations = 100'000;
 inline constexpr int kMaxMicrobatches = 65'536;
 inline constexpr int kMaxParallel = 65'536;
 
+/// The steps of the ablation of the DIP paper (ASPLOS'26, arXiv 2504.14145, evaluation), each with
+/// one more part of DIP: Megatron's interleaved schedule; DIP's slices and segments in Megatron's
+/// order; the dual-queue interleaver; the ordering search; and the memory choice in place of full
+/// recomputation.
+std::vector<std::string> ablation_schedules();
+
 /// Reads an experiment file (docs/config.md). Throws Input.
 ExperimentSpec read_experiment(const std::filesystem::path& path);
 

@@ -36,10 +36,11 @@ PlanFile synthetic_plan(SyntheticSpec spec, ScheduleChoice choice) {
     choice.options.chunks_per_rank = spec.chunks;
   }
   spec.chunks = choice.options.chunks_per_rank;
+  choice.recompute = RecomputeMode::Keep;
   const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
   const Batch batch = synthetic_batch(spec);
   const PlacedSchedule placed(choice, *lowering, batch);
-  PlanRun run = placed.plan(batch, placed.modes().front());
+  PlanRun run = placed.best_plan(batch);
   return {.name = choice.label,
           .title = fmt::format("synthetic pipeline, {} ranks, {} microbatches", spec.ranks,
                                spec.microbatches),
@@ -52,7 +53,11 @@ PlanFile synthetic_plan(SyntheticSpec spec, ScheduleChoice choice) {
                          {"backward_input_us", microseconds(spec.backward_input)},
                          {"backward_weight_us", microseconds(spec.backward_weight)},
                          {"p2p_us", microseconds(spec.p2p_occupied)},
-                         {"p2p_latency_us", microseconds(spec.p2p_latency)}},
+                         {"p2p_latency_us", microseconds(spec.p2p_latency)},
+                         {"activation_bytes", std::to_string(spec.activation.count)},
+                         {"activation_for_weight_bytes",
+                          std::to_string(spec.activation_for_weight.count)},
+                         {"memory_limit_bytes", std::to_string(spec.memory_limit.count)}},
           .cluster = {},
           .engine = {},
           .graph = std::move(run.graph),

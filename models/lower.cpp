@@ -150,10 +150,28 @@ class Lowerer {
                                  static_cast<std::size_t>(shape)];
     if (cost.first_strategy == kNone) {
       const Work& w = draft_.works[work.row()];
-      cost = share(costs_.strategies(stop.layers, w, batch_));
+      std::vector<Strategy> strategies = draft_.layer_mixes
+                                             ? costs_.mixed_strategies(stop.layers, w, batch_)
+                                             : costs_.strategies(stop.layers, w, batch_);
+      cost = share(draft_.weights_at_once && splits_weights(stop) ? with_weights_at_once(strategies)
+                                                                  : strategies);
       cost.transient = costs_.transient(stop.layers, w, batch_);
     }
     return cost;
+  }
+
+  /// Behind each strategy the same with W done inside I, layer by layer: as long as B, and nothing
+  /// to hold for a later W.
+  static std::vector<Strategy> with_weights_at_once(const std::vector<Strategy>& strategies) {
+    std::vector<Strategy> all;
+    for (const Strategy& strategy : strategies) {
+      all.push_back(strategy);
+      Strategy& at_once = all.emplace_back(strategy);
+      at_once.i = strategy.b;
+      at_once.w = Duration{0};
+      at_once.i_to_w = Bytes{};
+    }
+    return all;
   }
 
   /// Adds the strategies to the graph, unless equal ones are there already.

@@ -85,6 +85,11 @@ std::vector<Strategy> ModelLowering::strategies(std::span<const LayerRange> laye
   return pass_strategies(state_->table, layers, work, batch);
 }
 
+std::vector<Strategy> ModelLowering::mixed_strategies(std::span<const LayerRange> layers,
+                                                      const Work& work, const Batch& batch) const {
+  return pass_strategies(state_->table, layers, work, batch, kStrategyCandidates);
+}
+
 std::vector<Strategy> ModelLowering::costs(std::span<const LayerRange> layers, const Work& work,
                                            const Batch& batch) const {
   std::vector<Strategy> all = strategies(layers, work, batch);

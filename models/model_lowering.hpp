@@ -39,6 +39,9 @@ class ModelLowering final : public Lowering, public CostSource {
   [[nodiscard]] std::vector<Strategy> strategies(std::span<const LayerRange> layers,
                                                  const Work& work,
                                                  const Batch& batch) const override;
+  [[nodiscard]] std::vector<Strategy> mixed_strategies(std::span<const LayerRange> layers,
+                                                       const Work& work,
+                                                       const Batch& batch) const override;
   [[nodiscard]] Bytes transient(std::span<const LayerRange> layers, const Work& work,
                                 const Batch& batch) const override;
   [[nodiscard]] TransferCost transfer(const Chunk& from, const Chunk& to, const Work& from_work,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/pass_cost.hpp"
 
+#include "models/layer_mix.hpp"
 #include "sim/cluster/kernel_time.hpp"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 namespace dipsim {
 
@@ -37,76 +38,101 @@ void for_each_range(const CostTable& table, std::span<const LayerRange> layers, 
   }
 }
 
-/// Sums over the layers of a chunk, per mode.
-struct ModeSum {
-  double recompute = 0.0;    ///< seconds added to I
-  std::int64_t kept = 0;     ///< bytes from F to I
-  std::int64_t rebuilt = 0;  ///< bytes that recomputation brings back, of one layer at a time
-};
-
+/// Sums over the layers of a chunk, with all activations kept, and what its blocks can recompute.
+/// Embeddings, projectors and heads keep what they need.
 struct ChunkSum {
   double f = 0.0;
   double i = 0.0;
   double w = 0.0;
+  std::int64_t kept = 0;
   std::int64_t held_for_weights = 0;
-  std::array<ModeSum, 3> modes;  ///< Keep, Selective, Full
+  std::vector<LayerClass> blocks;
 
   void add(const PartCost& cost, int count) {
     f += count * cost.f;
     i += count * cost.i;
     w += count * cost.w;
+    kept += count * cost.kept;
     held_for_weights += count * cost.held_for_weights;
-    for (ModeSum& mode : modes) {
-      mode.kept += count * cost.kept;
-    }
   }
 
-  /// Recomputation concerns blocks only: embeddings, projectors and heads keep what they need.
   void add_blocks(const PartCost& cost, int count) {
     add(cost, count);
-    ModeSum& selective = modes[1];
-    selective.recompute += cost.cheap > 0 ? count * cost.selective : 0.0;
-    selective.kept -= count * cost.cheap;
-    selective.rebuilt = std::max(selective.rebuilt, cost.cheap);
-    ModeSum& full = modes[2];
-    if (cost.kept > cost.layer_input) {
-      full.recompute += count * cost.f;
-      full.kept -= count * (cost.kept - cost.layer_input);
-      full.rebuilt = std::max(full.rebuilt, cost.kept - cost.layer_input);
+    LayerClass layers{.layers = count, .selective = {}, .full = {}};
+    if (cost.cheap > 0) {
+      layers.selective = {.seconds = cost.selective, .saved = cost.cheap, .rebuilt = cost.cheap};
     }
+    if (const std::int64_t dropped = cost.kept - cost.layer_input; dropped > 0) {
+      layers.full = {.seconds = cost.f, .saved = dropped, .rebuilt = dropped};
+    }
+    blocks.push_back(layers);
+  }
+
+  /// All blocks recompute in the same way.
+  [[nodiscard]] Recompute uniform(Recompute LayerClass::* way) const {
+    Recompute sum;
+    for (const LayerClass& layers : blocks) {
+      sum = sum + repeated(layers.*way, layers.layers);
+    }
+    return sum;
   }
 };
 
-Strategy strategy_of(const ChunkSum& sum, RecomputeMode mode) {
-  const ModeSum& of_mode = sum.modes[static_cast<std::size_t>(mode)];
+Strategy strategy_of(const ChunkSum& sum, RecomputeMode mode, const Recompute& recompute) {
   Strategy strategy;
   strategy.mode = mode;
   strategy.f = round_to_duration(sum.f, "forward time");
-  strategy.i = round_to_duration(sum.i + of_mode.recompute, "backward time");
+  strategy.i = round_to_duration(sum.i + recompute.seconds, "backward time");
   strategy.w = round_to_duration(sum.w, "weight-gradient time");
   strategy.b = strategy.i + strategy.w;
-  strategy.f_to_i = Bytes{of_mode.kept};
+  strategy.f_to_i = Bytes{sum.kept - recompute.saved};
   strategy.i_to_w = Bytes{sum.held_for_weights};
-  strategy.rebuilt = Bytes{of_mode.rebuilt};
+  strategy.rebuilt = Bytes{recompute.rebuilt};
   return strategy;
+}
+
+/// Whether `a` is nowhere worse than `b`.
+bool covers(const Strategy& a, const Strategy& b) {
+  return a.b <= b.b && a.f_to_i <= b.f_to_i && a.rebuilt <= b.rebuilt;
+}
+
+/// Adds a mix that no other strategy covers.
+void add_mix(std::vector<Strategy>& strategies, const Strategy& mix) {
+  if (std::ranges::any_of(strategies, [&](const Strategy& s) { return covers(s, mix); })) {
+    return;
+  }
+  std::erase_if(strategies, [&](const Strategy& s) {
+    return s.mode == RecomputeMode::Mixed && covers(mix, s);
+  });
+  strategies.push_back(mix);
 }
 
 }  // namespace
 
 std::vector<Strategy> pass_strategies(const CostTable& table, std::span<const LayerRange> layers,
-                                      const Work& work, const Batch& batch) {
+                                      const Work& work, const Batch& batch, int candidates) {
   ChunkSum sum;
   for_each_range(table, layers, work, batch, [&](const ModuleCost& cost, const PartCounts& parts) {
     sum.add(cost.first, parts.first);
     sum.add_blocks(cost.block, parts.block);
     sum.add(cost.last, parts.last);
   });
-  std::vector<Strategy> strategies{strategy_of(sum, RecomputeMode::Keep)};
-  for (const RecomputeMode mode : {RecomputeMode::Selective, RecomputeMode::Full}) {
-    Strategy strategy = strategy_of(sum, mode);
+  std::vector<Strategy> strategies;
+  strategies.reserve(static_cast<std::size_t>(candidates) + 3);
+  strategies.push_back(strategy_of(sum, RecomputeMode::Keep, {}));
+  for (const auto& [mode, way] : {std::pair(RecomputeMode::Selective, &LayerClass::selective),
+                                  std::pair(RecomputeMode::Full, &LayerClass::full)}) {
+    const Strategy strategy = strategy_of(sum, mode, sum.uniform(way));
     if (strategy.f_to_i < strategies.back().f_to_i) {
       strategies.push_back(strategy);
     }
+  }
+  if (candidates > 0 && strategies.size() > 1) {
+    for (const Recompute& mix : layer_mixes(sum.blocks, candidates)) {
+      add_mix(strategies, strategy_of(sum, RecomputeMode::Mixed, mix));
+    }
+    std::ranges::stable_sort(strategies, {},
+                             [](const Strategy& s) { return std::pair(s.b, -s.f_to_i); });
   }
   return strategies;
 }

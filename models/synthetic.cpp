@@ -92,7 +92,7 @@ Problem make_problem(const SyntheticSpec& spec) {
       problem.ranks.push_back({.replica = replica,
                                .position = position,
                                .cells = {cell},
-                               .memory_limit = Bytes{static_cast<std::int64_t>(kMaxBytes)}});
+                               .memory_limit = spec.memory_limit});
     }
   }
   return problem;
@@ -104,8 +104,9 @@ class Synthetic final : public Lowering, public CostSource {
     check_sizes(spec);
     check_time(spec.p2p_occupied, "--p2p-us");
     check_time(spec.p2p_latency, "--p2p-latency-us");
-    check_bytes(spec.activation, "activation");
-    check_bytes(spec.activation_for_weight, "activation_for_weight");
+    check_bytes(spec.activation, "--activation-mib");
+    check_bytes(spec.activation_for_weight, "--activation-for-weight-mib");
+    check_bytes(spec.memory_limit, "--memory-limit-mib");
     const auto stages =
         static_cast<std::size_t>(spec.ranks) * static_cast<std::size_t>(spec.chunks);
     forward_ = per_stage(spec.forward, stages, "--forward-us");

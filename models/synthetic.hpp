@@ -23,10 +23,11 @@ struct SyntheticSpec {
   Duration p2p_latency{0};
   Bytes activation{std::int64_t{1} << 20U};             ///< per pass and stage, from F to I (or B)
   Bytes activation_for_weight{std::int64_t{1} << 19U};  ///< held on from I to W
+  Bytes memory_limit{static_cast<std::int64_t>(kMaxBytes)};  ///< of each rank
 };
 
-/// One module "stage" with a layer per stage; every microbatch is one instance. The GPUs have no
-/// memory limit that matters. Throws Input naming the flag-like field on a count below 1, on more
+/// One module "stage" with a layer per stage; every microbatch is one instance. Ranks hold
+/// nothing but activations. Throws Input naming the flag-like field on a count below 1, on more
 /// than 10^7 passes (ranks × chunks × microbatches × replicas), on a list of times whose length is
 /// neither 1 nor the number of stages, and on negative values or times too long to add up.
 std::unique_ptr<Lowering> make_synthetic(const SyntheticSpec& spec);

@@ -16,11 +16,11 @@ namespace dipsim {
 
 namespace {
 
-/// Ways to cut a chain into runs whose sums lie between two limits.
+/// Ways to cut a chain into runs whose sums lie between two limits, none longer than it may be.
 class Cuts {
  public:
-  Cuts(std::span<const std::int64_t> weights, std::size_t parts)
-      : sums_(weights.size() + 1, 0), reachable_(parts + 1) {
+  Cuts(std::span<const std::int64_t> weights, std::size_t parts, const RunEnds* ends)
+      : sums_(weights.size() + 1, 0), reachable_(parts + 1), ends_(ends) {
     std::partial_sum(weights.begin(), weights.end(), sums_.begin() + 1);
   }
 
@@ -50,13 +50,15 @@ class Cuts {
         while (last <= items && sums_[last] - sums_[i] <= high) {
           ++last;
         }
-        reachable_[part][i] = first <= items && ends_before[last] > ends_before[first];
+        const std::size_t end = std::min(last, furthest(part, i) + 1);
+        reachable_[part][i] = first < end && ends_before[end] > ends_before[first];
       }
     }
     return reachable_.back()[0];
   }
 
-  /// After exist() was true: the cut with the fewest items first.
+  /// After exist() was true: the cut with the fewest items first. The first end from which the rest
+  /// can be cut lies no further than another one that is known to be allowed.
   [[nodiscard]] std::vector<int> smallest_first() const {
     std::vector<int> sizes;
     std::size_t begin = 0;
@@ -74,6 +76,11 @@ class Cuts {
   [[nodiscard]] std::int64_t total() const { return sums_.back(); }
 
  private:
+  /// Where the run that begins with this item, and has `left - 1` runs after it, must end.
+  [[nodiscard]] std::size_t furthest(std::size_t left, std::size_t begin) const {
+    return ends_ == nullptr ? sums_.size() - 1 : (*ends_)[reachable_.size() - 1 - left][begin];
+  }
+
   [[nodiscard]] bool within(std::size_t begin, std::size_t end) const {
     const std::int64_t sum = sums_[end] - sums_[begin];
     return low_ <= sum && sum <= high_;
@@ -81,6 +88,7 @@ class Cuts {
 
   std::vector<std::int64_t> sums_;            ///< of the first i items
   std::vector<std::vector<bool>> reachable_;  ///< [parts left][first item left]
+  const RunEnds* ends_ = nullptr;             ///< null: anywhere
   std::int64_t low_ = 0;
   std::int64_t high_ = 0;
 };
@@ -99,32 +107,20 @@ std::int64_t least(std::int64_t low, std::int64_t high, Holds holds) {
   return low;
 }
 
-int count_layers(const Problem& problem) {
-  int layers = 0;
-  for (const ModuleShape& module : problem.modules) {
-    layers += module.layers;
-  }
-  return layers;
-}
-
-}  // namespace
-
-std::string_view name_of(PartitionRule rule) {
-  constexpr std::array<std::string_view, 3> kNames = {"parameters", "time", "given"};
-  return kNames[static_cast<std::size_t>(rule)];
-}
-
-std::vector<int> balanced_partition(std::span<const std::int64_t> weights, int parts) {
-  if (parts < 1 || weights.size() < static_cast<std::size_t>(parts)) {
+void require_items(std::size_t items, int parts) {
+  if (parts < 1 || items < static_cast<std::size_t>(parts)) {
     fail_input("partition", fmt::format("{} layers can't make {} stages of at least one layer; "
                                         "allowed: 1 to {} stages (ranks × chunks per rank)",
-                                        weights.size(), parts, weights.size()));
+                                        items, parts, items));
   }
-  if (weights.size() == static_cast<std::size_t>(parts)) {
-    return std::vector<int>(weights.size(), 1);  // the only way; the search below is quadratic
-  }
-  Cuts cuts(weights, static_cast<std::size_t>(parts));
+}
+
+/// The best of `cuts`; none where there is no cut at all.
+std::optional<std::vector<int>> best_of(Cuts& cuts, int parts) {
   const std::int64_t total = cuts.total();
+  if (!cuts.exist(0, total)) {
+    return std::nullopt;
+  }
   const std::int64_t high =
       least(total / parts, total, [&](std::int64_t limit) { return cuts.exist(0, limit); });
   // The largest smallest sum, by searching for how far it must lie below its upper bound.
@@ -133,6 +129,40 @@ std::vector<int> balanced_partition(std::span<const std::int64_t> weights, int p
       least(0, bound, [&](std::int64_t gap) { return cuts.exist(bound - gap, high); });
   DIPSIM_CHECK(cuts.exist(bound - below, high), "the partition that was found is gone");
   return cuts.smallest_first();
+}
+
+}  // namespace
+
+int count_layers(const Problem& problem) {
+  int layers = 0;
+  for (const ModuleShape& module : problem.modules) {
+    layers += module.layers;
+  }
+  return layers;
+}
+
+std::string_view name_of(PartitionRule rule) {
+  constexpr std::array<std::string_view, 3> kNames = {"parameters", "time", "given"};
+  return kNames[static_cast<std::size_t>(rule)];
+}
+
+std::vector<int> balanced_partition(std::span<const std::int64_t> weights, int parts) {
+  require_items(weights.size(), parts);
+  if (weights.size() == static_cast<std::size_t>(parts)) {
+    return std::vector<int>(weights.size(), 1);  // the only way; the search below is quadratic
+  }
+  Cuts cuts(weights, static_cast<std::size_t>(parts), nullptr);
+  const std::optional<std::vector<int>> best = best_of(cuts, parts);
+  DIPSIM_CHECK(best.has_value(), "enough items can always be cut");
+  return *best;
+}
+
+std::optional<std::vector<int>> balanced_partition(std::span<const std::int64_t> weights,
+                                                   const RunEnds& ends) {
+  const int parts = static_cast<int>(ends.size());
+  require_items(weights.size(), parts);
+  Cuts cuts(weights, ends.size(), &ends);
+  return best_of(cuts, parts);
 }
 
 std::vector<std::int64_t> layer_times(const Lowering& lowering, const Batch& batch,

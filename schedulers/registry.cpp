@@ -17,7 +17,16 @@ namespace dipsim {
   SCHEDULE(one_f_one_b)            \
   SCHEDULE(interleaved)            \
   SCHEDULE(zb_h1)                  \
-  SCHEDULE(dip)
+  SCHEDULE(zb_1p)                  \
+  SCHEDULE(zb_2p)                  \
+  SCHEDULE(zb_v)                   \
+  SCHEDULE(dynapipe)               \
+  SCHEDULE(megatron)               \
+  SCHEDULE(nnscaler)               \
+  SCHEDULE(optimus)                \
+  SCHEDULE(dip)                    \
+  SCHEDULE(dip_plus)               \
+  SCHEDULE(dip_zb)
 
 namespace schedules {
 

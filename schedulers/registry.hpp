@@ -4,6 +4,7 @@
 
 #include "schedulers/dip/options.hpp"
 #include "schedulers/partition.hpp"
+#include "sim/graph/lowering.hpp"
 #include "sim/graph/planner.hpp"
 #include "sim/graph/task_graph.hpp"
 
@@ -22,6 +23,9 @@ struct PlannerOptions {
   int chunks_per_rank = 0;                        ///< 0: the schedule's default
   PartitionRule partition = PartitionRule::PassTime;
   std::vector<int> given_layers{};  ///< per stage, for PartitionRule::Given
+  int memory_percent = 0;           ///< of the ranks' memory that a partition plans with; 0: all
+                                    ///< cuts are allowed, whatever they need
+  bool place_each_batch = false;    ///< anew on the very batch, instead of once per run
   DipOptions dip{};
 };
 
@@ -31,7 +35,15 @@ struct ScheduleInfo {
   std::string_view source;      ///< paper or program, and where in it the rules stand
   bool chooses_memory = false;  ///< picks the strategy of every pair; else one mode for all
   bool split_backward = false;  ///< runs I and W instead of B
+  bool needs_encoder = false;   ///< refuses models without a module that feeds another one
   int default_chunks = 1;       ///< per rank; 0: the schedule decides
+  /// Keys of its options (experiment/schedule_choice.cpp). Those that choose memory have the keys
+  /// of `dip` instead.
+  std::vector<std::string_view> option_keys{"chunks", "partition", "recompute"};
+  /// Ways to run it that are worth trying under one recompute mode, in order of preference among
+  /// equally fast ones, at least one; what `asked` sets stays. Null: `asked` alone.
+  std::vector<PlannerOptions> (*alternatives)(const PlannerOptions& asked,
+                                              const Problem& problem) = nullptr;
   /// Throws Input on options that the schedule's rules forbid.
   std::unique_ptr<Planner> (*make)(const PlannerOptions& options) = nullptr;
 };

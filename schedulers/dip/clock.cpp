@@ -7,7 +7,7 @@ Nanoseconds retime(PassClock& clock, std::span<const Index> sequence,
                    std::span<const Nanoseconds> durations) {
   clock.reset();
   for (const Index pass : sequence) {
-    clock.run(pass, durations[pass], [](Index) {});
+    clock.run(pass, durations[pass], [](const Hop&, Nanoseconds, bool) {});
   }
   return clock.makespan();
 }

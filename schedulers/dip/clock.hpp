@@ -40,13 +40,17 @@ class PassClock {
   /// End of the last pass of the rank.
   [[nodiscard]] Nanoseconds rank_free(Index rank) const { return rank_free_[rank]; }
 
-  /// First start to last end of what ran since reset().
+  /// First start and last end of what ran since reset().
+  [[nodiscard]] Nanoseconds first_start() const { return first_; }
+
+  [[nodiscard]] Nanoseconds last_end() const { return last_; }
+
   [[nodiscard]] Nanoseconds makespan() const { return std::max<Nanoseconds>(last_ - first_, 0); }
 
-  /// Runs a pass as soon as its rank and its inputs allow, and calls released(p) for every pass
-  /// that this gave the last missing input.
-  template <class Released>
-  void run(Index id, Nanoseconds duration, Released&& released) {
+  /// Runs a pass as soon as its rank and its inputs allow. Then calls arrived(hop, arrival, queued)
+  /// for each of its hops; queued: its transfer waited for others on the link.
+  template <class Arrived>
+  void run(Index id, Nanoseconds duration, Arrived&& arrived) {
     const Pass& pass = graph_->passes[id];
     Nanoseconds& free = rank_free_[pass.rank];
     const Nanoseconds start = std::max(free, inputs_[id].ready);
@@ -55,20 +59,22 @@ class PassClock {
     first_ = std::min(first_, start);
     last_ = std::max(last_, end);
     Nanoseconds arrival = end;
+    bool queued = false;
     for (Index h = pass.first_hop; h < pass.last_hop; ++h) {
       const Hop& hop = graph_->hops[h];
       if (hop.link == Hop::kDirect) {
         arrival = end;
+        queued = false;
       } else if (hop.link != Hop::kShared) {
         Nanoseconds& link = link_free_[hop.link];
+        queued = link > end;
         link = std::max(end, link) + hop.occupied;
         arrival = link + hop.latency;
       }
       Input& input = inputs_[hop.to];
       input.ready = std::max(input.ready, arrival);
-      if (--input.missing == 0) {
-        released(hop.to);
-      }
+      --input.missing;
+      arrived(hop, arrival, queued);
     }
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/compose.hpp"
 
+#include "schedulers/dip/fixed_order.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +15,10 @@ Composer::Composer(const TaskGraph& graph, const ReplicaGraph& replica, const Di
       chooser_(replica),
       clock_(replica),
       durations_(replica.passes.size()),
-      used_(replica.pair_count()) {
+      used_(replica.pair_count()),
+      sequential_(sequential_order(replica)) {
   add_levels(graph);
+  add_ways();
   for (Composition* each : {&round_, &best_}) {
     each->sequence.resize(replica.passes.size());
     each->choice.resize(replica.pair_count());
@@ -29,7 +33,7 @@ void Composer::add_levels(const TaskGraph& graph) {
   require_fit(graph, *replica_, least);
   std::vector<Choice> known;
   for (const RecomputeMode mode : options_->memory_levels) {
-    const Choice choice = uniform_choice(graph, *replica_, mode);
+    const Choice choice = uniform_choice(*replica_, mode);
     if (std::ranges::find(known, choice) != known.end()) {
       continue;
     }
@@ -46,12 +50,28 @@ void Composer::add_levels(const TaskGraph& graph) {
   }
 }
 
-const Composition& Composer::compose(const GroupOrder& order, std::size_t level) {
-  const Level& use = levels_[level];
-  std::ranges::copy(use.choice, round_.choice.begin());
+/// Only weight passes make weight rules differ.
+void Composer::add_ways() {
+  const bool split = replica_->first_weight < replica_->passes.size();
+  const std::vector<double> shares =
+      options_->soft_shares.empty() ? std::vector{1.0} : options_->soft_shares;
+  const std::size_t rules = split ? options_->weight_backlogs.size() : 1;
+  for (std::size_t level = 0; level < levels_.size(); ++level) {
+    for (const double share : shares) {
+      for (std::size_t rule = 0; rule < rules; ++rule) {
+        ways_.push_back({.level = level,
+                         .soft_share = share,
+                         .weights = {.backlog = options_->weight_backlogs[rule]}});
+      }
+    }
+  }
+}
+
+const Composition& Composer::compose(const GroupOrder& order, const Way& way) {
+  std::ranges::copy(levels_[way.level].choice, round_.choice.begin());
   for (int round = 0; round < options_->rounds; ++round) {
     std::ranges::copy(round_.choice, used_.begin());
-    run_round(order, use);
+    run_round(order, way);
     if (round == 0 || round_.makespan < best_.makespan) {
       std::swap(round_.sequence, best_.sequence);
       best_.makespan = round_.makespan;
@@ -64,11 +84,25 @@ const Composition& Composer::compose(const GroupOrder& order, std::size_t level)
   return best_;
 }
 
+const Composition& Composer::compose_once(const GroupOrder& order, const Way& way,
+                                          std::span<const Index> choice) {
+  const std::span<const Index> from =
+      options_->memory_choice ? choice : std::span<const Index>(levels_[way.level].choice);
+  std::ranges::copy(from, round_.choice.begin());
+  run_round(order, way);
+  return round_;
+}
+
 /// Interleaves with the times of round_.choice, then chooses anew.
-void Composer::run_round(const GroupOrder& order, const Level& use) {
+void Composer::run_round(const GroupOrder& order, const Way& way) {
+  const Level& use = levels_[way.level];
   set_durations(*replica_, round_.choice, durations_);
-  std::ranges::copy(interleaver_.run(order, durations_, use.soft, use.hard),
-                    round_.sequence.begin());
+  std::span<const Index> sequence =
+      interleaver_.run(order, durations_, use.soft, use.hard, way.weights, way.soft_share);
+  if (sequence.empty()) {
+    sequence = sequential_;  // fits: the levels do, each microbatch alone
+  }
+  std::ranges::copy(sequence, round_.sequence.begin());
   if (options_->memory_choice) {
     chooser_.choose(round_.sequence, round_.choice);
     set_durations(*replica_, round_.choice, durations_);

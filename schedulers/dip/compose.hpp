@@ -11,6 +11,7 @@
 #include "schedulers/dip/replica_graph.hpp"
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace dipsim::dip {
@@ -22,20 +23,33 @@ struct Composition {
   Nanoseconds makespan = 0;
 };
 
+/// How priorities become an order.
+struct Way {
+  std::size_t level = 0;    ///< row of the memory level that the interleaver follows
+  double soft_share = 1.0;  ///< of the room that it may fill at that level
+  WeightRule weights;
+  friend bool operator==(const Way&, const Way&) = default;
+};
+
 /// Evaluates group orders of one replica, as a search does. Not thread-safe: one composer per
 /// thread; no allocation after construction.
 class Composer {
  public:
   /// `replica` and `options` must outlive the composer. Throws Infeasible when no memory level
-  /// fits.
+  /// fits, Input when the passes wait for each other in a cycle.
   Composer(const TaskGraph& graph, const ReplicaGraph& replica, const DipOptions& options);
 
-  /// Memory levels that can be used.
-  [[nodiscard]] std::size_t levels() const { return levels_.size(); }
+  /// The ways that the options name.
+  [[nodiscard]] std::span<const Way> ways() const { return ways_; }
 
-  /// Interleaves at a memory level and chooses the strategies, for as many rounds as the options
-  /// say, and keeps the round with the least makespan. The result holds until the next call.
-  const Composition& compose(const GroupOrder& order, std::size_t level);
+  /// Interleaves and chooses the strategies, for as many rounds as the options say, each with the
+  /// pass times of the choice before, and keeps the round with the least makespan. The first round
+  /// starts from the strategies of the level. The result holds until the next call.
+  const Composition& compose(const GroupOrder& order, const Way& way);
+
+  /// One round, with the pass times of `choice`.
+  const Composition& compose_once(const GroupOrder& order, const Way& way,
+                                  std::span<const Index> choice);
 
  private:
   /// One way to use the memory: order under `soft`, never beyond `hard`, starting from `choice`.
@@ -46,16 +60,19 @@ class Composer {
   };
 
   void add_levels(const TaskGraph& graph);
-  void run_round(const GroupOrder& order, const Level& use);
+  void add_ways();
+  void run_round(const GroupOrder& order, const Way& way);
 
   const ReplicaGraph* replica_;
   const DipOptions* options_;
   std::vector<Level> levels_;
+  std::vector<Way> ways_;
   Interleaver interleaver_;
   MemoryChooser chooser_;
   PassClock clock_;
   std::vector<Nanoseconds> durations_;
-  Choice used_;  ///< that the round in progress has interleaved with
+  Choice used_;                    ///< that the round in progress has interleaved with
+  std::vector<Index> sequential_;  ///< in place of what can't be interleaved
   Composition round_;
   Composition best_;
 };

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/interleave.hpp"
 
-#include "sim/core/error.hpp"
-
 #include <algorithm>
 #include <bit>
 
@@ -20,19 +18,27 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
     : graph_(&graph),
       component_size_(graph.components, 0),
       empty_queues_(2 * graph.ranks.size()),
+      first_state_(graph.ranks.size()),
+      soft_room_(graph.ranks.size()),
       clock_(graph),
       queues_(empty_queues_.size()),
       slot_(graph.passes.size()),
       key_(graph.ranks.size()),
       state_(graph.ranks.size()),
       unfinished_(graph.components),
-      component_held_(graph.components * graph.ranks.size()),
-      listed_(graph.components) {
+      safe_(graph) {
   std::vector<Index> length(empty_queues_.size(), 0);
+  std::vector<Index> weights(graph.ranks.size(), 0);
   for (Index pass = 0; pass < graph.passes.size(); ++pass) {
-    const Direction direction = graph.is_forward(pass) ? Forward : Backward;
-    ++length[2 * graph.passes[pass].rank + direction];
+    const Index rank = graph.passes[pass].rank;
+    ++(graph.is_weight(pass) ? weights[rank]
+                             : length[2 * rank + (graph.is_forward(pass) ? Forward : Backward)]);
     ++component_size_[graph.component[graph.passes[pass].pair]];
+  }
+  weights_.resize(graph.passes.size() - graph.first_weight);
+  for (std::size_t rank = 1; rank < weights.size(); ++rank) {
+    first_state_[rank].weights = first_state_[rank - 1].weights + weights[rank - 1];
+    first_state_[rank].weights_end = first_state_[rank].weights;
   }
   Index slots = 0;
   for (std::size_t q = 0; q < length.size(); ++q) {
@@ -48,37 +54,29 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
   startable_.assign(slots / kWordBits, 0);
   arrivals_.resize(slots);
   sequence_.reserve(graph.passes.size());
-  leaders_.reserve(graph.components);
-
-  std::vector<bool> seen(graph.components, false);
-  for (const Group& group : graph.groups) {
-    group_component_first_.push_back(static_cast<Index>(group_component_.size()));
-    for (Index pair = group.first_forward; pair < group.last_forward; ++pair) {
-      const Index component = graph.component[pair];
-      if (!seen[component]) {
-        seen[component] = true;
-        group_component_.push_back(component);
-      }
-    }
-    for (std::size_t c = group_component_first_.back(); c < group_component_.size(); ++c) {
-      seen[group_component_[c]] = false;
-    }
-  }
-  group_component_first_.push_back(static_cast<Index>(group_component_.size()));
 }
 
 std::span<const Index> Interleaver::run(const GroupOrder& order,
                                         std::span<const Nanoseconds> durations,
-                                        const MemoryLevel& soft, const MemoryLevel& hard) {
+                                        const MemoryLevel& soft, const MemoryLevel& hard,
+                                        const WeightRule& weights, double soft_share) {
   durations_ = durations;
   soft_ = &soft;
   hard_ = &hard;
+  rule_ = weights;
+  for (std::size_t rank = 0; rank < soft_room_.size(); ++rank) {
+    soft_room_[rank] = static_cast<ByteCount>(
+        soft_share * static_cast<double>(soft.room[rank] - soft.reserve[rank]));
+  }
   begin(order);
   while (sequence_.size() < graph_->passes.size()) {
     const Index rank = earliest_rank();
-    const Index pass = key_[rank] == kNever ? unblock() : pick(rank);
+    const bool blocked = key_[rank] == kNever;
+    const Index pass = blocked ? unblock() : pick(rank);
     if (pass != ReplicaGraph::kNone) {
       place(pass);
+    } else if (blocked) {
+      return {};
     }
   }
   return sequence_;
@@ -90,9 +88,11 @@ void Interleaver::begin(const GroupOrder& order) {
   std::ranges::copy(empty_queues_, queues_.begin());
   std::ranges::fill(startable_, 0);
   std::ranges::fill(key_, kNever);
-  std::ranges::fill(state_, RankState{});
+  std::ranges::copy(first_state_, state_.begin());
   assign_slots(order);
-  find_leaders(order);
+  std::ranges::copy(component_size_, unfinished_.begin());
+  safe_.reset(*hard_);
+  unsafe_seen_ = false;
   for (Index pass = 0; pass < graph_->passes.size(); ++pass) {
     if (clock_.complete(pass)) {
       release(pass);
@@ -126,26 +126,13 @@ void Interleaver::assign_slots(const GroupOrder& order) {
   }
 }
 
-void Interleaver::find_leaders(const GroupOrder& order) {
-  std::ranges::copy(component_size_, unfinished_.begin());
-  std::ranges::fill(component_held_, 0);
-  std::ranges::fill(listed_, std::uint8_t{0});
-  leaders_.clear();
-  leader_ = 0;
-  for (const Index group : order.forward) {
-    for (Index c = group_component_first_[group]; c < group_component_first_[group + 1]; ++c) {
-      const Index component = group_component_[c];
-      if (listed_[component] == 0) {
-        listed_[component] = 1;
-        leaders_.push_back(component);
-      }
-    }
-  }
-}
-
 /// Queues a pass whose last input has become known.
 void Interleaver::release(Index pass) {
   const Index rank = graph_->passes[pass].rank;
+  if (graph_->is_weight(pass)) {
+    weights_[state_[rank].weights_end++] = pass;  // its rank has just run the backward
+    return;
+  }
   const Direction direction = graph_->is_forward(pass) ? Forward : Backward;
   const Nanoseconds at = clock_.ready(pass);
   const Nanoseconds free = clock_.rank_free(rank);
@@ -155,7 +142,13 @@ void Interleaver::release(Index pass) {
   } else {
     add_arrival(waiting, at, slot_[pass]);
   }
-  if (direction == Backward || !state_[rank].forward_off) {
+  RankState& state = state_[rank];
+  if (direction == Backward && state.backward_off) {
+    state.backward_off = false;  // this one may fit
+    update_key(rank);
+  } else if (waiting_weights(state) > 0) {
+    update_key(rank);  // the idle time that a W was to fill may have become shorter
+  } else if (direction == Backward || !state.forward_off) {
     key_[rank] = std::min(key_[rank], std::max(free, at));
   }
 }
@@ -166,25 +159,47 @@ Index Interleaver::earliest_rank() const {
 
 /// The pass that the rank runs next, or none when memory has switched off its only queue.
 Index Interleaver::pick(Index rank) {
+  if (state_[rank].weight_next) {
+    return take_weight(rank);
+  }
   const Nanoseconds now = key_[rank];
   Queue& forward = queue(rank, Forward);
   Queue& backward = queue(rank, Backward);
+  RankState& state = state_[rank];
+  const Index seen = backward.startable;
   advance(forward, now);
   advance(backward, now);
-  RankState& state = state_[rank];
+  state.backward_off = state.backward_off && backward.startable == seen;
   if (forward.startable > 0 && !state.forward_off &&
-      (backward.startable == 0 || state.last == Backward)) {
+      (backward.startable == 0 || state.backward_off || state.last == Backward)) {
     const Index slot = best_slot(forward);
     if (allowed(rank, graph_->passes[pass_at_[slot]].pair)) {
       return take(forward, slot);
     }
     state.forward_off = true;
   }
-  if (backward.startable == 0) {
-    update_key(rank);
-    return ReplicaGraph::kNone;
+  if (backward.startable > 0 && !state.backward_off) {
+    return pick_backward(rank);
   }
-  return take(backward, best_slot(backward));
+  update_key(rank);
+  return ReplicaGraph::kNone;
+}
+
+/// The backward of highest priority that fits; where none does, a W that waits, which frees memory.
+Index Interleaver::pick_backward(Index rank) {
+  Queue& backward = queue(rank, Backward);
+  for (Index slot = best_slot(backward); slot < backward.last;
+       slot = next_slot(backward, slot + 1)) {
+    if (allowed_backward(rank, pass_at_[slot])) {
+      return take(backward, slot);
+    }
+  }
+  if (waiting_weights(state_[rank]) > 0) {
+    return take_weight(rank);
+  }
+  state_[rank].backward_off = true;
+  update_key(rank);
+  return ReplicaGraph::kNone;
 }
 
 /// With every queue empty or off: the highest-priority forward that the hard level permits.
@@ -206,31 +221,45 @@ Index Interleaver::unblock() {
       }
     }
   }
-  if (best == nullptr) {
-    fail_input("dip", "the passes of the task graph wait for each other in a cycle");
-  }
-  return take(*best, best_slot);
+  return best == nullptr ? ReplicaGraph::kNone : take(*best, best_slot);
 }
 
-bool Interleaver::allowed_hard(Index rank, Index pair) const {
-  const Index component = graph_->component[pair];
-  const Index leader = leaders_[leader_];
-  if (component == leader) {
-    return true;
+bool Interleaver::allowed_hard(Index rank, Index pair) {
+  if (state_[rank].hard_held + hard_->forward[pair] > hard_->room[rank]) {
+    return false;
   }
-  const ByteCount of_leader = component_held_[leader * key_.size() + rank];
-  return state_[rank].hard_held - of_leader + hard_->held[pair] + hard_->largest[rank] <=
-         hard_->room[rank];
+  const bool safe = safe_.permits(pair);
+  unsafe_seen_ = unsafe_seen_ || !safe;
+  return safe;
 }
 
-bool Interleaver::allowed(Index rank, Index pair) const {
-  return state_[rank].soft_held + soft_->held[pair] <= soft_->room[rank] &&
+bool Interleaver::allowed(Index rank, Index pair) {
+  return state_[rank].soft_held + soft_->forward[pair] <= soft_room_[rank] &&
          allowed_hard(rank, pair);
 }
 
+/// There must be room while it runs, and for its W behind it.
+bool Interleaver::allowed_backward(Index rank, Index pass) const {
+  const Index pair = graph_->passes[pass].pair;
+  const ByteCount held = state_[rank].hard_held;
+  const ByteCount room = hard_->room[rank];
+  if (held + hard_->rebuilt[pair] + graph_->transient[pass] > room) {
+    return false;
+  }
+  const Index weight = graph_->weight[pair];
+  return weight == ReplicaGraph::kNone ||
+         held - hard_->held[pair] + hard_->kept[pair] + graph_->transient[weight] <= room;
+}
+
+Index Interleaver::take_weight(Index rank) { return weights_[state_[rank].weights++]; }
+
 void Interleaver::place(Index pass) {
   const Index rank = graph_->passes[pass].rank;
-  clock_.run(pass, durations_[pass], [this](Index next) { release(next); });
+  clock_.run(pass, durations_[pass], [this](const Hop& hop, Nanoseconds, bool) {
+    if (clock_.complete(hop.to)) {
+      release(hop.to);
+    }
+  });
   sequence_.push_back(pass);
   account(pass, rank);
   update_key(rank);
@@ -240,25 +269,42 @@ void Interleaver::account(Index pass, Index rank) {
   RankState& state = state_[rank];
   const Index pair = graph_->passes[pass].pair;
   const Index component = graph_->component[pair];
-  const bool is_forward = graph_->is_forward(pass);
-  const ByteCount sign = is_forward ? 1 : -1;
-  state.soft_held += sign * soft_->held[pair];
-  state.hard_held += sign * hard_->held[pair];
-  component_held_[component * key_.size() + rank] += sign * hard_->held[pair];
-  state.last = is_forward ? Forward : Backward;
-  if (!is_forward) {
+  const PassKind kind = graph_->kind(pass);
+  const auto change_of = [&](const MemoryLevel& level) {
+    switch (kind) {
+      case PassKind::Forward:
+        return level.held[pair];
+      case PassKind::Backward:
+        return level.kept[pair] - level.held[pair];
+      case PassKind::Weight:
+        break;
+    }
+    return -level.kept[pair];
+  };
+  state.soft_held += change_of(*soft_);
+  state.hard_held += change_of(*hard_);
+  if (kind == PassKind::Forward) {
+    safe_.run_forward(pair);
+    state.last = Forward;
+  } else {
     state.forward_off = false;
+    state.backward_off = false;
   }
-  if (--unfinished_[component] == 0 && component == leaders_[leader_]) {
-    next_leader();
+  if (kind == PassKind::Backward) {
+    safe_.run_backward(pair);
+    state.last = Backward;
+  }
+  if (--unfinished_[component] == 0) {
+    safe_.end(component);
+  }
+  if (kind == PassKind::Backward && unsafe_seen_) {
+    switch_on_forwards();
   }
 }
 
-/// The next leader may take what the last one has left: every forward queue is on again.
-void Interleaver::next_leader() {
-  while (leader_ < leaders_.size() && unfinished_[leaders_[leader_]] == 0) {
-    ++leader_;
-  }
+/// What was refused for the sake of the others may be possible now, on every rank.
+void Interleaver::switch_on_forwards() {
+  unsafe_seen_ = false;
   for (Index rank = 0; rank < key_.size(); ++rank) {
     if (state_[rank].forward_off) {
       state_[rank].forward_off = false;
@@ -269,16 +315,28 @@ void Interleaver::next_leader() {
 
 void Interleaver::update_key(Index rank) {
   const Nanoseconds free = clock_.rank_free(rank);
-  const auto key_of = [&](const Queue& waiting) {
-    if (waiting.startable > 0) {
-      return free;
-    }
+  const auto arrival_of = [&](const Queue& waiting) {
     return waiting.arrivals < waiting.arrivals_end ? std::max(free, arrivals_[waiting.arrivals].at)
                                                    : kNever;
   };
-  const Nanoseconds backward = key_of(queue(rank, Backward));
-  key_[rank] =
-      state_[rank].forward_off ? backward : std::min(backward, key_of(queue(rank, Forward)));
+  const auto key_of = [&](const Queue& waiting) {
+    return waiting.startable > 0 ? free : arrival_of(waiting);
+  };
+  RankState& state = state_[rank];
+  // Of the backwards that wait none fits; one that is still to come may.
+  Nanoseconds key =
+      state.backward_off ? arrival_of(queue(rank, Backward)) : key_of(queue(rank, Backward));
+  if (!state.forward_off) {
+    key = std::min(key, key_of(queue(rank, Forward)));
+  }
+  state.weight_next = false;
+  if (const Index waiting = waiting_weights(state); waiting > 0) {
+    const double needed = rule_.fit * static_cast<double>(durations_[weights_[state.weights]]);
+    state.weight_next =
+        waiting > static_cast<Index>(rule_.backlog) || static_cast<double>(key - free) >= needed;
+    key = state.weight_next ? free : key;
+  }
+  key_[rank] = key;
 }
 
 /// Inserts by arrival, from the back: data arrive nearly in order.

@@ -6,6 +6,7 @@
 #include "schedulers/dip/memory_level.hpp"
 #include "schedulers/dip/order.hpp"
 #include "schedulers/dip/replica_graph.hpp"
+#include "schedulers/dip/safe_state.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -13,6 +14,19 @@
 #include <vector>
 
 namespace dipsim::dip {
+
+/// When the weight passes of a split backward run. Nothing waits for them: they fill idle time, in
+/// the order in which their input gradients were computed.
+struct WeightRule {
+  /// Most that may wait on a rank: beyond, the oldest goes before any other pass.
+  int backlog = std::numeric_limits<int>::max();
+
+  /// One starts when the rank is going to idle for at least this share of its time. Below 1 it may
+  /// delay what arrives meanwhile.
+  double fit = 0.5;
+
+  friend bool operator==(const WeightRule&, const WeightRule&) = default;
+};
 
 /// Turns priorities into an order of all passes. Every rank has a queue per direction. The rules,
 /// where the paper leaves room for several readings:
@@ -22,21 +36,25 @@ namespace dipsim::dip {
 ///    the last pass of the rank; inside a direction the highest priority;
 ///  - a forward that would push the rank over the soft level switches its forward queue off until
 ///    a backward frees memory.
-/// Nothing deadlocks, and no rank ever exceeds the hard level: all microbatches but the leading one
-/// (the unfinished one of the highest forward priority) together leave room for the largest
-/// microbatch, so that the leading one can always finish (after the banker's algorithm, Dijkstra
-/// 1965). When the soft level has switched off everything that could run, the highest-priority
-/// forward that the hard level permits runs. Not thread-safe; no allocation after construction.
+///  - weight passes: WeightRule; and where a backward would leave more behind than the hard level
+///    has room for, those that wait go first.
+/// No rank ever exceeds the hard level, and nothing waits for ever: forwards keep to a safe state
+/// (SafeState). When the soft level has switched off everything that could run, the
+/// highest-priority forward that the hard level permits runs. Not thread-safe; no allocation after
+/// construction.
 class Interleaver {
  public:
   /// `graph` must outlive the interleaver.
   explicit Interleaver(const ReplicaGraph& graph);
 
-  /// Orders all passes; durations: per pass. `hard` must be a level that fits(). The result holds
-  /// until the next call: passes in the order in which they were placed, which follows precedence
-  /// and, on each rank, is its order. Throws Input when the graph has a cycle.
+  /// Orders all passes; durations: per pass; soft_share: of the room that the soft level may fill,
+  /// below 1 so that forwards run less far ahead. The result holds until the next call: passes in
+  /// the order in which they were placed, which follows precedence and, on each rank, is its order.
+  /// Empty where not even the needs of a single microbatch, as SafeState counts them, fit (or the
+  /// graph has a cycle): one after the other (sequential_order) is all that is left then.
   std::span<const Index> run(const GroupOrder& order, std::span<const Nanoseconds> durations,
-                             const MemoryLevel& soft, const MemoryLevel& hard);
+                             const MemoryLevel& soft, const MemoryLevel& hard,
+                             const WeightRule& weights = {}, double soft_share = 1.0);
 
   /// Makespan of the last run at its durations.
   [[nodiscard]] Nanoseconds makespan() const { return clock_.makespan(); }
@@ -67,20 +85,26 @@ class Interleaver {
     ByteCount hard_held = 0;
     Direction last = Backward;
     bool forward_off = false;
+    bool backward_off = false;
+    bool weight_next = false;  ///< by the weight rule
+    Index weights = 0;         ///< W that wait: weights_[weights, weights_end)
+    Index weights_end = 0;
   };
 
   void begin(const GroupOrder& order);
   void assign_slots(const GroupOrder& order);
-  void find_leaders(const GroupOrder& order);
   void release(Index pass);
   [[nodiscard]] Index earliest_rank() const;
   [[nodiscard]] Index pick(Index rank);
   [[nodiscard]] Index unblock();
-  [[nodiscard]] bool allowed_hard(Index rank, Index pair) const;
-  [[nodiscard]] bool allowed(Index rank, Index pair) const;
+  [[nodiscard]] bool allowed_hard(Index rank, Index pair);
+  [[nodiscard]] bool allowed(Index rank, Index pair);
+  [[nodiscard]] bool allowed_backward(Index rank, Index pass) const;
+  [[nodiscard]] Index pick_backward(Index rank);
+  Index take_weight(Index rank);
   void place(Index pass);
   void account(Index pass, Index rank);
-  void next_leader();
+  void switch_on_forwards();
   void update_key(Index rank);
   void add_arrival(Queue& waiting, Nanoseconds at, Index slot);
   void advance(Queue& waiting, Nanoseconds now);
@@ -89,20 +113,25 @@ class Interleaver {
   [[nodiscard]] Index next_slot(const Queue& waiting, Index slot) const;
   Index take(Queue& waiting, Index slot);
 
+  [[nodiscard]] static Index waiting_weights(const RankState& state) {
+    return state.weights_end - state.weights;
+  }
+
   [[nodiscard]] Queue& queue(Index rank, Direction direction) {
     return queues_[2 * rank + direction];
   }
 
   const ReplicaGraph* graph_;
-  std::vector<Index> group_component_;        ///< components of the groups, group by group
-  std::vector<Index> group_component_first_;  ///< per group, and the end
-  std::vector<Index> component_size_;         ///< passes
-  std::vector<Queue> empty_queues_;           ///< per rank and direction, before a run
+  std::vector<Index> component_size_;   ///< passes
+  std::vector<Queue> empty_queues_;     ///< per rank and direction, before a run
+  std::vector<RankState> first_state_;  ///< per rank, before a run
 
   // Of the call in progress:
   std::span<const Nanoseconds> durations_;
   const MemoryLevel* soft_ = nullptr;
   const MemoryLevel* hard_ = nullptr;
+  WeightRule rule_;
+  std::vector<ByteCount> soft_room_;  ///< per rank, less what backwards rebuild
   PassClock clock_;
   std::vector<Index> sequence_;
   std::vector<Queue> queues_;
@@ -111,13 +140,12 @@ class Interleaver {
   std::vector<Index> priority_;  ///< per slot: place of the pass among all of its direction
   std::vector<std::uint64_t> startable_;  ///< one bit per slot
   std::vector<Arrival> arrivals_;         ///< room for every slot
+  std::vector<Index> weights_;            ///< rank by rank: W in the order of their backwards
   std::vector<Nanoseconds> key_;          ///< per rank: when it can start a pass
   std::vector<RankState> state_;
-  std::vector<Index> leaders_;             ///< components by forward priority
-  std::vector<Index> unfinished_;          ///< per component: passes to place
-  std::vector<ByteCount> component_held_;  ///< per component and rank, at the hard level
-  std::vector<std::uint8_t> listed_;       ///< per component: it is in leaders_
-  std::size_t leader_ = 0;                 ///< in leaders_
+  std::vector<Index> unfinished_;  ///< per component: passes to place
+  SafeState safe_;
+  bool unsafe_seen_ = false;  ///< a forward has been refused for the sake of the others
 };
 
 }  // namespace dipsim::dip

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace dipsim::dip {
@@ -14,89 +15,99 @@ namespace {
 /// Steps are of equal worth when their nanoseconds per byte differ by less than this factor.
 constexpr double kEqualWorth = 1.05;
 
+/// Nanoseconds saved per byte by `to` instead of `from`; 0 where it is not faster or holds no more.
+double worth_of(const PairOption& from, const PairOption& to) {
+  const Nanoseconds saved = from.time() - to.time();
+  const ByteCount held = to.held - from.held;
+  return saved > 0 && held > 0 ? static_cast<double>(saved) / static_cast<double>(held) : 0.0;
+}
+
+/// The next option from `from` on the upper hull of time saved over bytes held, and what it is
+/// worth: 0 where `from` is the last one.
+std::pair<Index, double> next_on_hull(std::span<const PairOption> options, Index from) {
+  std::pair<Index, double> best{from, 0.0};
+  for (Index to = 0; to < options.size(); ++to) {
+    if (const double worth = worth_of(options[from], options[to]); worth > best.second) {
+      best = {to, worth};
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 MemoryChooser::MemoryChooser(const ReplicaGraph& replica)
-    : graph_(&replica), most_saving_(most_saving_choice(replica)), fastest_(most_saving_) {
+    : graph_(&replica),
+      most_saving_(most_saving_choice(replica)),
+      fastest_(most_saving_),
+      places_(replica),
+      free_(places_.most_positions() + 1) {
   const auto pairs = static_cast<Index>(replica.pair_count());
   for (Index pair = 0; pair < pairs; ++pair) {
-    add_steps(pair);
+    add_climbs(pair);
   }
+  first_climb_.push_back(static_cast<Index>(climbs_.size()));
   number_classes();
-
-  const std::size_t ranks = replica.ranks.size();
-  std::vector<Index> length(ranks, 0);
-  for (const Pass& pass : replica.passes) {
-    ++length[pass.rank];
-  }
-  pass_first_.push_back(0);
-  for (const Index passes : length) {
-    pass_first_.push_back(pass_first_.back() + passes);
-  }
-  const Index longest = ranks == 0 ? 0 : *std::ranges::max_element(length);
-  order_.resize(replica.passes.size());
-  position_.resize(replica.passes.size());
-  pass_next_.resize(ranks);
-  candidates_.resize(steps_.size());
+  sorted_.resize(climbs_.size());
   class_next_.resize(class_first_.size());
-  free_.resize(longest);
-  slack_.reserve(longest);
+  slack_.reserve(places_.most_positions());
 }
 
-/// The faster strategies on the upper hull of time saved over bytes, from the most saving one on:
-/// each saves less time per byte than the one before it.
-void MemoryChooser::add_steps(Index pair) {
+/// Climbs from the most saving strategy on: along the upper hull, so that each saves less time per
+/// byte than the one before it.
+void MemoryChooser::add_climbs(Index pair) {
   const auto options = graph_->options_of(pair);
-  first_step_.push_back(static_cast<Index>(steps_.size()));
-  while (true) {
-    const PairOption& from = options[fastest_[pair]];
-    Step best;
-    for (Index to = 0; to < options.size(); ++to) {
-      const PairOption& option = options[to];
-      const Nanoseconds saved = from.time() - option.time();
-      const ByteCount held = option.held - from.held;
-      if (saved <= 0 || held <= 0) {
-        continue;
-      }
-      const double worth = static_cast<double>(saved) / static_cast<double>(held);
-      if (worth > best.worth) {
-        best = {.from = fastest_[pair],
-                .to = to,
-                .held = held,
-                .at_last = held + option.rebuilt - from.rebuilt,
-                .worth = worth};
-      }
+  first_climb_.push_back(static_cast<Index>(climbs_.size()));
+  Index& at = fastest_[pair];
+  auto [next, worth] = next_on_hull(options, at);
+  while (worth > 0.0) {
+    Climb climb{
+        .first_step = static_cast<Index>(steps_.size()), .from = at, .pair = pair, .worth = worth};
+    while (worth > climb.worth / kEqualWorth) {
+      at = next;
+      std::tie(next, worth) = next_on_hull(options, at);
     }
-    if (best.worth == 0.0) {
-      break;
-    }
-    steps_.push_back(best);
-    fastest_[pair] = best.to;
+    add_steps(options, climb, options[at].held);
+    climbs_.push_back(climb);
   }
-  last_step_.push_back(static_cast<Index>(steps_.size()));
 }
 
-/// Sorts the steps of each rank by worth and cuts them into classes, once: neither depends on the
+/// All options up to so many bytes that are worth about as much as the climb, also those that lie a
+/// little below the hull: smaller steps fill the memory better.
+void MemoryChooser::add_steps(std::span<const PairOption> options, Climb& climb, ByteCount held) {
+  const PairOption& from = options[climb.from];
+  for (Index to = 0; to < options.size(); ++to) {
+    if (options[to].held <= held && worth_of(from, options[to]) >= climb.worth / kEqualWorth) {
+      const PairBytes more = bytes_of(options[to]) - bytes_of(from);
+      steps_.push_back({.to = to, .more = more});
+      climb.least_during = std::min(climb.least_during, more.during);
+      climb.most_after = std::max(climb.most_after, more.after);
+    }
+  }
+  climb.last_step = static_cast<Index>(steps_.size());
+  std::sort(steps_.begin() + climb.first_step, steps_.end(), [&](const Step& a, const Step& b) {
+    return options[a.to].time() > options[b.to].time();
+  });
+}
+
+/// Sorts the climbs of each rank by worth and cuts them into classes, once: neither depends on the
 /// order of the passes.
 void MemoryChooser::number_classes() {
   std::vector<std::vector<Index>> of_rank(graph_->ranks.size());
-  for (Index pair = 0; pair < graph_->pair_count(); ++pair) {
-    for (Index step = first_step_[pair]; step < last_step_[pair]; ++step) {
-      of_rank[graph_->passes[pair].rank].push_back(step);
-    }
+  for (Index climb = 0; climb < climbs_.size(); ++climb) {
+    of_rank[graph_->passes[climbs_[climb].pair].rank].push_back(climb);
   }
   Index placed = 0;
-  for (std::vector<Index>& steps : of_rank) {
+  for (std::vector<Index>& rows : of_rank) {
     rank_class_.push_back(static_cast<Index>(class_first_.size()));
-    std::ranges::sort(steps, {}, [&](Index s) { return std::pair(-steps_[s].worth, s); });
+    std::ranges::sort(rows, {}, [&](Index row) { return std::pair(-climbs_[row].worth, row); });
     double least = std::numeric_limits<double>::infinity();  // of the class being filled
-    for (const Index row : steps) {
-      Step& step = steps_[row];
-      if (step.worth < least) {
+    for (const Index row : rows) {
+      if (climbs_[row].worth < least) {
         class_first_.push_back(placed);
-        least = step.worth / kEqualWorth;
+        least = climbs_[row].worth / kEqualWorth;
       }
-      step.rank_class = static_cast<Index>(class_first_.size() - 1);
+      climbs_[row].rank_class = static_cast<Index>(class_first_.size() - 1);
       ++placed;
     }
   }
@@ -105,7 +116,7 @@ void MemoryChooser::number_classes() {
 }
 
 void MemoryChooser::choose(std::span<const Index> sequence, std::span<Index> choice) {
-  find_positions(sequence);
+  places_.find(sequence);
   std::ranges::copy(fastest_, choice.begin());
   for (Index rank = 0; rank < graph_->ranks.size(); ++rank) {
     if (!load(rank, fastest_)) {
@@ -114,77 +125,97 @@ void MemoryChooser::choose(std::span<const Index> sequence, std::span<Index> cho
   }
 }
 
-void MemoryChooser::find_positions(std::span<const Index> sequence) {
-  std::copy(pass_first_.begin(), pass_first_.end() - 1, pass_next_.begin());
-  for (const Index pass : sequence) {
-    const Index rank = graph_->passes[pass].rank;
-    const Index place = pass_next_[rank]++;
-    order_[place] = pass;
-    position_[pass] = place - pass_first_[rank];
-  }
-}
-
 /// Fills `free_` with what is left at each position of the rank; whether nothing is missing.
 bool MemoryChooser::load(Index rank, std::span<const Index> choice) {
-  const ReplicaGraph& graph = *graph_;
-  ByteCount free = graph.room[rank];
+  const std::span<const ByteCount> empty = places_.empty(rank);
+  std::fill_n(free_.begin(), empty.size() + 1, 0);
+  for (const Index pair : places_.pairs_of(rank)) {
+    const PairOption& option = graph_->options[graph_->first_option[pair] + choice[pair]];
+    add_changes(free_, places_[pair], bytes_of(option));
+  }
+  ByteCount held = 0;
   ByteCount least = 0;
-  const Index first = pass_first_[rank];
-  for (Index place = first; place < pass_first_[rank + 1]; ++place) {
-    const Index pass = order_[place];
-    const Index pair = graph.passes[pass].pair;
-    const PairOption& option = graph.options[graph.first_option[pair] + choice[pair]];
-    const bool is_forward = graph.is_forward(pass);
-    free -= is_forward ? option.held : 0;
-    const ByteCount left = free - graph.transient[pass] - (is_forward ? 0 : option.rebuilt);
-    free += graph.ends_pair(pass) ? option.held : 0;
-    free_[place - first] = left;
-    least = std::min(least, left);
+  for (std::size_t p = 0; p < empty.size(); ++p) {
+    held += free_[p];
+    free_[p] = empty[p] - held;
+    least = std::min(least, free_[p]);
   }
   return least >= 0;
 }
 
-/// All steps of a rank's pairs: class by class, inside a class by the position of the last pass.
-void MemoryChooser::sort_candidates(Index rank) {
-  for (Index c = rank_class_[rank]; c < rank_class_[rank + 1]; ++c) {
+/// Sets the pairs of a rank to where all climbs of the classes before `end` lead, and loads that.
+bool MemoryChooser::settle(Index rank, Index end, std::span<Index> choice) {
+  for (const Index pair : places_.pairs_of(rank)) {
+    choice[pair] = most_saving_[pair];
+    for (Index climb = first_climb_[pair];
+         climb < first_climb_[pair + 1] && climbs_[climb].rank_class < end; ++climb) {
+      choice[pair] = steps_[climbs_[climb].last_step - 1].to;
+    }
+  }
+  return load(rank, choice);
+}
+
+/// The first class of a rank whose climbs don't all fit; leaves the pairs, and free_, where those
+/// before lead.
+Index MemoryChooser::first_scarce_class(Index rank, std::span<Index> choice) {
+  Index fits_before = rank_class_[rank];
+  Index too_far = rank_class_[rank + 1];
+  Index settled = ReplicaGraph::kNone;
+  while (too_far - fits_before > 1) {
+    settled = (fits_before + too_far) / 2;
+    (settle(rank, settled, choice) ? fits_before : too_far) = settled;
+  }
+  if (settled != fits_before) {
+    DIPSIM_CHECK(settle(rank, fits_before, choice),
+                 "the most saving strategies don't fit this order");
+  }
+  return fits_before;
+}
+
+/// The climbs of a rank's pairs from a class on: class by class, inside a class by the position of
+/// the last pass.
+void MemoryChooser::sort_climbs(Index rank, Index first_class) {
+  for (Index c = first_class; c < rank_class_[rank + 1]; ++c) {
     class_next_[c] = class_first_[c];
   }
-  for (Index place = pass_first_[rank]; place < pass_first_[rank + 1]; ++place) {
-    const Index pass = order_[place];
-    if (!graph_->ends_pair(pass)) {
+  for (const Index pair : places_.ends(rank)) {
+    if (pair == ReplicaGraph::kNone) {
       continue;
     }
-    const Index pair = graph_->passes[pass].pair;
-    for (Index step = first_step_[pair]; step < last_step_[pair]; ++step) {
-      candidates_[class_next_[steps_[step].rank_class]++] = {
-          .pair = pair, .step = step, .last = position_[pass]};
+    for (Index climb = first_climb_[pair]; climb < first_climb_[pair + 1]; ++climb) {
+      if (const Index c = climbs_[climb].rank_class; c >= first_class) {
+        sorted_[class_next_[c]++] = climb;
+      }
     }
   }
 }
 
 void MemoryChooser::upgrade(Index rank, std::span<Index> choice) {
-  for (Index place = pass_first_[rank]; place < pass_first_[rank + 1]; ++place) {
-    const Index pair = graph_->passes[order_[place]].pair;
-    choice[pair] = most_saving_[pair];
+  const Index first_class = first_scarce_class(rank, choice);
+  slack_.assign({free_.data(), places_.positions(rank)});
+  sort_climbs(rank, first_class);
+  for (Index c = class_first_[first_class]; c < class_first_[rank_class_[rank + 1]]; ++c) {
+    take(climbs_[sorted_[c]], choice);
   }
-  DIPSIM_CHECK(load(rank, choice), "the most saving strategies don't fit this order");
-  slack_.assign({free_.data(), pass_first_[rank + 1] - pass_first_[rank]});
-  sort_candidates(rank);
-  const Index first_class = rank_class_[rank];
-  const Index last_class = rank_class_[rank + 1];
-  for (Index c = class_first_[first_class]; c < class_first_[last_class]; ++c) {
-    const Candidate& candidate = candidates_[c];
-    const Step& step = steps_[candidate.step];
-    const Index first = position_[candidate.pair];
-    const Index last = candidate.last;
-    // A failed step leaves its pair behind: the later, larger ones don't apply any more.
-    if (choice[candidate.pair] != step.from || slack_.least(last, last + 1) < step.at_last ||
-        (first < last && slack_.least(first, last) < step.held)) {
-      continue;
+}
+
+/// As many steps of the climb as there is room for.
+void MemoryChooser::take(const Climb& climb, std::span<Index> choice) {
+  // A step that failed leaves its pair behind: the climbs behind it don't apply any more.
+  if (choice[climb.pair] != climb.from) {
+    return;
+  }
+  const PairPlace& place = places_[climb.pair];
+  if (slack_.at(place.backward) < climb.least_during) {
+    return;  // as most do where memory is scarce
+  }
+  const PairBytes room = room_for(slack_, place, climb.most_after > 0);
+  for (Index step = climb.last_step; step-- > climb.first_step;) {
+    if (fits(steps_[step].more, room)) {
+      dip::take(slack_, place, steps_[step].more);
+      choice[climb.pair] = steps_[step].to;
+      return;
     }
-    slack_.take(first, last, step.held);
-    slack_.take(last, last + 1, step.at_last);
-    choice[candidate.pair] = step.to;
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/memory_level.hpp"
 
+#include "schedulers/dip/held.hpp"
 #include "sim/core/error.hpp"
 #include "sim/graph/schedule.hpp"
 
@@ -12,11 +13,11 @@
 
 namespace dipsim::dip {
 
-Choice uniform_choice(const TaskGraph& graph, const ReplicaGraph& replica, RecomputeMode mode) {
+Choice uniform_choice(const ReplicaGraph& replica, RecomputeMode mode) {
   Choice choice;
   choice.reserve(replica.pair_count());
-  for (const PairId id : replica.pairs) {
-    choice.push_back(static_cast<Index>(uniform_strategy(graph.allowed(graph.pair(id)), mode)));
+  for (Index pair = 0; pair < replica.pair_count(); ++pair) {
+    choice.push_back(static_cast<Index>(uniform_row(replica.options_of(pair), mode)));
   }
   return choice;
 }
@@ -36,73 +37,118 @@ Choice most_saving_choice(const ReplicaGraph& replica) {
 
 void set_durations(const ReplicaGraph& replica, std::span<const Index> choice,
                    std::span<Nanoseconds> durations) {
-  const std::size_t pairs = replica.pair_count();
-  for (Index pair = 0; pair < pairs; ++pair) {
-    durations[pair] = replica.options[replica.first_option[pair] + choice[pair]].forward;
-  }
-  for (std::size_t pass = pairs; pass < replica.passes.size(); ++pass) {
+  const auto chosen = [&](std::size_t pass) -> const PairOption& {
     const Index pair = replica.passes[pass].pair;
-    durations[pass] = replica.options[replica.first_option[pair] + choice[pair]].backward;
+    return replica.options[replica.first_option[pair] + choice[pair]];
+  };
+  const std::size_t pairs = replica.pair_count();
+  for (std::size_t pass = 0; pass < pairs; ++pass) {
+    durations[pass] = chosen(pass).forward;
+  }
+  for (std::size_t pass = pairs; pass < replica.first_weight; ++pass) {
+    durations[pass] = chosen(pass).backward;
+  }
+  for (std::size_t pass = replica.first_weight; pass < replica.passes.size(); ++pass) {
+    durations[pass] = chosen(pass).weight;
   }
 }
 
 namespace {
 
-/// Bytes that a pair takes only while one of its passes runs.
+/// Most that a pass of the pair needs beyond what pairs hold from F to their backwards; behind I a
+/// W may have to follow at once, and then what it reads takes the place of what the pair held.
 ByteCount working_bytes(const ReplicaGraph& replica, Index pair, const PairOption& option) {
   const Index backward = replica.backward[pair];
   if (backward == ReplicaGraph::kNone) {
     // Nothing waits for what it holds: it dies with the forward.
-    return replica.transient[pair] + option.held;
+    return needed_bytes(replica, pair, option);
   }
-  return std::max(replica.transient[pair], replica.transient[backward] + option.rebuilt);
+  ByteCount bytes = std::max(replica.transient[pair], needed_bytes(replica, backward, option));
+  if (const Index weight = replica.weight[pair]; weight != ReplicaGraph::kNone) {
+    bytes = std::max(bytes, needed_bytes(replica, weight, option) +
+                                std::max<ByteCount>(0, option.kept - option.held));
+  }
+  return bytes;
+}
+
+/// Per rank the peak when components run one after the other: their forwards in natural order, then
+/// their backwards, each W behind its I.
+std::vector<ByteCount> peak_alone(const ReplicaGraph& replica, std::span<const Index> choice) {
+  const std::size_t ranks = replica.ranks.size();
+  std::vector<ByteCount> held(ranks * replica.components, 0);
+  std::vector<ByteCount> peak(ranks, 0);
+  const auto run = [&](Index pass) {
+    const Index pair = replica.passes[pass].pair;
+    const Index rank = replica.passes[pass].rank;
+    const PairOption& option = replica.options_of(pair)[choice[pair]];
+    ByteCount& of_component = held[replica.component[pair] * ranks + rank];
+    peak[rank] = std::max(peak[rank], of_component + needed_bytes(replica, pass, option));
+    of_component += held_change(replica, pass, option);
+  };
+  for (Index pass = 0; pass < replica.pair_count(); ++pass) {
+    run(pass);
+  }
+  // The gradient goes back through the modules as well.
+  for (std::size_t g = replica.groups.size(); g-- > 0;) {
+    const Group& group = replica.groups[g];
+    for (Index pass = group.first_backward; pass < group.last_backward; ++pass) {
+      run(pass);
+      if (const Index weight = replica.weight[replica.passes[pass].pair];
+          weight != ReplicaGraph::kNone) {
+        run(weight);
+      }
+    }
+  }
+  return peak;
 }
 
 }  // namespace
 
 MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> choice) {
   const std::size_t ranks = replica.ranks.size();
-  MemoryLevel level{.held = {}, .room = replica.room, .largest = std::vector<ByteCount>(ranks, 0)};
-  level.held.reserve(replica.pair_count());
-  std::vector<ByteCount> working(ranks, 0);
-  std::vector<ByteCount> of_component(ranks * replica.components, 0);
+  MemoryLevel level{.held = {},
+                    .forward = {},
+                    .rebuilt = {},
+                    .kept = {},
+                    .room = replica.room,
+                    .reserve = std::vector<ByteCount>(ranks, 0),
+                    .of_component = std::vector<ByteCount>(ranks * replica.components, 0),
+                    .working = std::vector<ByteCount>(ranks * replica.components, 0),
+                    .alone = peak_alone(replica, choice)};
   for (Index pair = 0; pair < replica.pair_count(); ++pair) {
     const PairOption& option = replica.options_of(pair)[choice[pair]];
     const Index rank = replica.passes[pair].rank;
+    const std::size_t row = replica.component[pair] * ranks + rank;
     const bool stays = replica.backward[pair] != ReplicaGraph::kNone;
     level.held.push_back(stays ? option.held : 0);
-    working[rank] = std::max(working[rank], working_bytes(replica, pair, option));
-    of_component[replica.component[pair] * ranks + rank] += level.held.back();
-  }
-  for (std::size_t i = 0; i < of_component.size(); ++i) {
-    level.largest[i % ranks] = std::max(level.largest[i % ranks], of_component[i]);
-  }
-  for (std::size_t r = 0; r < ranks; ++r) {
-    level.room[r] -= working[r];
+    level.forward.push_back(needed_bytes(replica, pair, option));
+    level.rebuilt.push_back(stays ? option.rebuilt : 0);
+    level.kept.push_back(replica.weight[pair] != ReplicaGraph::kNone ? option.kept : 0);
+    level.reserve[rank] = std::max(level.reserve[rank], level.rebuilt.back());
+    level.of_component[row] += level.held.back();
+    level.working[row] = std::max(level.working[row], working_bytes(replica, pair, option));
   }
   return level;
 }
 
 bool fits(const MemoryLevel& level) {
-  return std::ranges::equal(level.largest, level.room, std::less_equal{});
+  return std::ranges::equal(level.alone, level.room, std::less_equal{});
 }
 
 void require_fit(const TaskGraph& graph, const ReplicaGraph& replica, const MemoryLevel& level) {
   for (std::size_t r = 0; r < replica.ranks.size(); ++r) {
-    if (level.largest[r] <= level.room[r]) {
+    if (level.alone[r] <= level.room[r]) {
       continue;
     }
     const RankId id = replica.ranks[r];
     const Bytes limit = graph.rank(id).memory_limit;
-    const Bytes working{replica.room[r] - level.room[r]};
     fail_infeasible(
         fmt::format("rank {}", id.value),
         fmt::format("not even one microbatch fits at the most saving strategies: {:.3f} GiB of "
                     "weights, gradients, optimizer state and buffers + {:.3f} GiB that the "
-                    "largest microbatch holds + {:.3f} GiB while a pass runs; the limit is {:.3f} "
-                    "GiB, {} bytes too little",
-                    to_gib(limit - Bytes{replica.room[r]}), to_gib(Bytes{level.largest[r]}),
-                    to_gib(working), to_gib(limit), level.largest[r] - level.room[r]));
+                    "largest microbatch needs; the limit is {:.3f} GiB, {} bytes too little",
+                    to_gib(limit - Bytes{replica.room[r]}), to_gib(Bytes{level.alone[r]}),
+                    to_gib(limit), level.alone[r] - level.room[r]));
   }
 }
 

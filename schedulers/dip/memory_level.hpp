@@ -14,9 +14,9 @@ namespace dipsim::dip {
 using Choice = std::vector<Index>;
 
 /// The same mode for all pairs, as uniform_strategies() reads it.
-Choice uniform_choice(const TaskGraph& graph, const ReplicaGraph& replica, RecomputeMode mode);
+Choice uniform_choice(const ReplicaGraph& replica, RecomputeMode mode);
 
-/// For each pair the strategy that holds least, the fastest of those.
+/// For each pair the strategy that holds least from F to its backward, the fastest of those.
 Choice most_saving_choice(const ReplicaGraph& replica);
 
 /// Pass times under a choice, one per pass.
@@ -25,10 +25,15 @@ void set_durations(const ReplicaGraph& replica, std::span<const Index> choice,
 
 /// What an order must respect if the pairs use a given choice.
 struct MemoryLevel {
-  std::vector<ByteCount> held;     ///< per pair
-  std::vector<ByteCount> room;     ///< per rank: for held bytes; what passes need while they run
-                                   ///< (transients, rebuilt activations) is taken off
-  std::vector<ByteCount> largest;  ///< per rank: most that one component (microbatch) holds
+  std::vector<ByteCount> held;          ///< per pair, from F to its backward
+  std::vector<ByteCount> forward;       ///< per pair, during its forward
+  std::vector<ByteCount> rebuilt;       ///< per pair, during its backward
+  std::vector<ByteCount> kept;          ///< per pair, from I to W
+  std::vector<ByteCount> room;          ///< per rank: for all of it and transients
+  std::vector<ByteCount> reserve;       ///< per rank: most that any backward of it rebuilds
+  std::vector<ByteCount> of_component;  ///< per component (microbatch) and rank: sum of held
+  std::vector<ByteCount> working;  ///< likewise: most that one of its passes needs beyond the held
+  std::vector<ByteCount> alone;    ///< per rank: peak when one component runs after the other
 };
 
 MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> choice);

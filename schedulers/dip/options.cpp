@@ -40,6 +40,15 @@ void validate(const DipOptions& options) {
     require(mode <= RecomputeMode::Full, "memory_levels",
             fmt::format("{}; allowed: keep, selective, full", name_of(mode)));
   }
+  require(
+      std::ranges::all_of(options.soft_shares, [](double s) { return s > 0.0 && s <= 1.0; }),
+      "soft_shares",
+      fmt::format("[{}]; allowed: shares above 0, up to 1", fmt::join(options.soft_shares, ", ")));
+  require(!options.weight_backlogs.empty() &&
+              std::ranges::all_of(options.weight_backlogs, [](int b) { return b >= 0; }),
+          "weight_backlogs", "allowed: one or more whole numbers of at least 0");
+  require(options.tree.rollouts >= 1 && options.tree.leaves >= 1, "tree",
+          "allowed: at least one roll-out and one leaf");
   require(options.rounds >= 1 && options.rounds <= 100, "rounds",
           fmt::format("{}; allowed: 1 to 100", options.rounds));
 }

@@ -3,10 +3,23 @@
 
 #include "sim/graph/task_graph.hpp"
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 namespace dipsim {
+
+/// The ordering search of the paper (schedulers/dip/tree_search.hpp).
+struct TreeSearchOptions {
+  double alpha = 2.0;
+  double beta = 0.02;
+  std::size_t rollouts = 8;  ///< completions per new node
+  std::size_t leaves = 4;    ///< new nodes that are evaluated at once
+  bool uniform_rollouts = false;
+  bool separate_backwards = false;
+};
 
 /// How the DIP planner (arXiv 2504.14145) works. The switches are for ablations.
 struct DipOptions {
@@ -18,6 +31,9 @@ struct DipOptions {
   /// The slice is the smallest size with at least this share of the best efficiency on the list.
   double efficiency = 0.95;
 
+  /// Whether layers may be moved between ranks to even out their work (dip-plus, dip-zb).
+  bool balance = true;
+
   /// Most segments per module. In any case every chunk has a layer.
   int max_segments = std::numeric_limits<int>::max();
 
@@ -26,12 +42,34 @@ struct DipOptions {
   std::vector<RecomputeMode> memory_levels = {RecomputeMode::Full, RecomputeMode::Selective,
                                               RecomputeMode::Keep};
 
+  /// Shares of the room that a memory level may fill: values tried. Below 1, forwards run less far
+  /// ahead than memory would let them. Empty: the planner's own; 1 outside of planners.
+  std::vector<double> soft_shares{};
+
+  /// Most weight passes that may wait on a rank, where the backward is split: values tried.
+  std::vector<int> weight_backlogs = {1, 2, 4, std::numeric_limits<int>::max()};
+
   /// Most times that interleaving and memory choice follow each other, each round interleaving
   /// with the pass times that the last choice gave.
   int rounds = 3;
 
+  /// What a search may spend on one iteration: compositions of a group order.
+  std::size_t evaluations = 1'000;
+
+  /// Where positive: a budget in time instead, which is not reproducible.
+  std::chrono::milliseconds time{0};
+
+  std::uint64_t seed = 1;  ///< of every random choice
+
+  TreeSearchOptions tree;
+
+  std::size_t jobs = 0;  ///< threads; 0: all cores. The plan does not depend on it.
+
   /// Off: whole microbatches as slices and one segment per module.
   bool partitioner = true;
+
+  /// Off: Megatron's order on DIP's chunks (schedulers/dip/fixed_order.hpp), and so no search.
+  bool interleaver = true;
 
   /// Off: one strategy for all pairs, that of a memory level that fits; where none does, the most
   /// saving one of each pair.

@@ -20,4 +20,10 @@ struct GroupOrder {
 /// backward inherits the priorities of the forward.
 GroupOrder natural_order(const ReplicaGraph& graph);
 
+/// Orders to start a search from: the natural one; the microbatches (each whole, in both
+/// directions) by their time of F and B at the fastest strategies, lightest first, heaviest first,
+/// and light at both ends; and each of these with the lightest first and the second lightest last,
+/// because the pipeline fills with the first and drains with the last.
+std::vector<GroupOrder> start_orders(const ReplicaGraph& graph);
+
 }  // namespace dipsim::dip

@@ -204,6 +204,12 @@ PartitionPlan choose_partition(const Lowering& lowering, const Batch& representa
   return plan;
 }
 
+std::vector<int> even_layers(int layers, int chunks) {
+  std::vector<int> counts(static_cast<std::size_t>(chunks), layers / chunks);
+  std::fill_n(counts.begin(), layers % chunks, layers / chunks + 1);
+  return counts;
+}
+
 Placement place_modules(const Lowering& lowering, const PartitionPlan& plan) {
   const Problem& problem = lowering.problem();
   const int depth = problem.depth();
@@ -224,9 +230,11 @@ Placement place_modules(const Lowering& lowering, const PartitionPlan& plan) {
                  fmt::format("{} layers can't make {} segments on {} ranks; allowed: up to {}",
                              shape.layers, plan.modules[m].segments, depth, shape.layers / depth));
     }
+    const std::vector<int> counts =
+        plan.modules[m].layers.empty() ? even_layers(shape.layers, count) : plan.modules[m].layers;
     int first = 0;
     for (int c = 0; c < count; ++c) {
-      const int layers = shape.layers / count + (c < shape.layers % count ? 1 : 0);
+      const int layers = counts[static_cast<std::size_t>(c)];
       Chunk chunk;
       chunk.layers = {{.module = ModuleId(m), .first = first, .count = layers}};
       chunk.rank = RankId(c % depth);
@@ -251,7 +259,7 @@ Placement place_modules(const Lowering& lowering, const PartitionPlan& plan) {
 Draft slice_batch(const Placement& placement, const Batch& batch) {
   DIPSIM_CHECK(placement.slice_instances.size() == batch.modules,
                "the batch is not one of this placement's model");
-  Draft draft{.placement = placement, .works = {}};
+  Draft draft{.placement = placement, .works = {}, .layer_mixes = true};
   for (std::size_t m = 0; m < batch.microbatches(); ++m) {
     for (std::size_t i = 0; i < batch.modules; ++i) {
       const ModuleId module(i);

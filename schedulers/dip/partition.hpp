@@ -13,8 +13,9 @@ namespace dipsim::dip {
 
 /// How one module runs through the pipeline.
 struct ModulePlan {
-  int slice_instances = 0;  ///< B: most instances per slice; 0: whole microbatches
-  int segments = 1;         ///< K: sweeps over all ranks
+  int slice_instances = 0;    ///< B: most instances per slice; 0: whole microbatches
+  int segments = 1;           ///< K: sweeps over all ranks
+  std::vector<int> layers{};  ///< per chunk; empty: as even_layers() has it
   friend bool operator==(const ModulePlan&, const ModulePlan&) = default;
 };
 
@@ -22,6 +23,9 @@ struct PartitionPlan {
   std::vector<ModulePlan> modules;
   std::vector<Note> notes;  ///< every number behind it
 };
+
+/// `layers` spread evenly over `chunks`: where they don't divide, the first chunks have one more.
+std::vector<int> even_layers(int layers, int chunks);
 
 /// The paper's rule, module by module, on the instance of median size in the representative batch
 /// and the fastest strategy:
@@ -34,9 +38,8 @@ struct PartitionPlan {
 PartitionPlan choose_partition(const Lowering& lowering, const Batch& representative,
                                const DipOptions& options);
 
-/// Ranks × K chunks per module and replica, chunk c on rank c mod ranks, layers spread evenly:
-/// where they don't divide, the first chunks have one more. Throws Input where a chunk would be
-/// left without a layer.
+/// Ranks × K chunks per module and replica, chunk c on rank c mod ranks. Throws Input where a chunk
+/// would be left without a layer.
 Placement place_modules(const Lowering& lowering, const PartitionPlan& plan);
 
 /// Cuts the N instances of each module and microbatch into ceil(N / B) slices whose sizes differ

@@ -2,33 +2,21 @@
 #include "schedulers/dip/planner.hpp"
 
 #include "schedulers/dip/compose.hpp"
-#include "schedulers/dip/order.hpp"
 #include "schedulers/dip/partition.hpp"
+#include "schedulers/dip/partition_search.hpp"
+#include "schedulers/dip/plan_replica.hpp"
 #include "schedulers/dip/replica_graph.hpp"
 #include "schedulers/registry.hpp"
 #include "sim/core/error.hpp"
 
+#include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace dipsim {
 
 namespace {
-
-/// The best composition of one replica over all memory levels.
-dip::Composition plan_replica(const TaskGraph& graph, const dip::ReplicaGraph& replica,
-                              const DipOptions& options) {
-  dip::Composer composer(graph, replica, options);
-  const dip::GroupOrder order = dip::natural_order(replica);
-  dip::Composition best = composer.compose(order, 0);
-  for (std::size_t level = 1; level < composer.levels(); ++level) {
-    const dip::Composition& next = composer.compose(order, level);
-    if (next.makespan < best.makespan) {
-      best = next;
-    }
-  }
-  return best;
-}
 
 /// Collects the compositions of all replicas.
 class ScheduleBuilder {
@@ -64,47 +52,116 @@ class ScheduleBuilder {
   std::vector<StrategyId> chosen_;
 };
 
+/// What the methods differ in.
+struct Method {
+  bool split_backward = false;
+  std::span<const double> soft_shares;
+  dip::PartitionPlan (*partition)(const Lowering&, const Batch&, const DipOptions&) = nullptr;
+  dip::Composition (*plan)(const TaskGraph&, const dip::ReplicaGraph&, const DipOptions&) = nullptr;
+};
+
+constexpr std::array kFull = {1.0};
+constexpr std::array kShares = {1.0, 0.75, 0.5, 0.35};
+
+constexpr Method kDip{
+    .soft_shares = kFull, .partition = dip::choose_partition, .plan = dip::plan_by_tree};
+constexpr Method kDipPlus{
+    .soft_shares = kShares, .partition = dip::search_partition, .plan = dip::plan_by_descent};
+constexpr Method kDipZb{.split_backward = true,
+                        .soft_shares = kShares,
+                        .partition = dip::search_partition,
+                        .plan = dip::plan_split_by_descent};
+
 class DipPlanner final : public Planner {
  public:
-  explicit DipPlanner(DipOptions options) : options_(std::move(options)) { validate(options_); }
+  DipPlanner(const Method& method, DipOptions options)
+      : method_(method), options_(std::move(options)) {
+    validate(options_);
+    if (options_.soft_shares.empty()) {
+      options_.soft_shares.assign(method.soft_shares.begin(), method.soft_shares.end());
+    }
+  }
 
   [[nodiscard]] Placement place(const Lowering& lowering,
                                 const Batch& representative) const override {
-    return dip::place_modules(lowering, dip::choose_partition(lowering, representative, options_));
+    return dip::place_modules(lowering, method_.partition(lowering, representative, options_));
   }
 
   [[nodiscard]] Draft slice(const Placement& placement, const Batch& batch,
                             const Lowering& /*lowering*/) const override {
-    return dip::slice_batch(placement, batch);
+    Draft draft = dip::slice_batch(placement, batch);
+    draft.split_backward = method_.split_backward;
+    draft.weights_at_once = method_.split_backward;
+    return draft;
   }
 
   [[nodiscard]] Schedule order(const TaskGraph& graph) const override {
     ScheduleBuilder builder(graph);
     for (const dip::ReplicaGraph& replica : dip::replica_graphs(graph)) {
-      builder.add(replica, plan_replica(graph, replica, options_));
+      builder.add(replica, method_.plan(graph, replica, options_));
     }
     return builder.schedule();
   }
 
  private:
+  const Method& method_;
   DipOptions options_;
 };
 
 }  // namespace
 
 std::unique_ptr<Planner> make_dip(const DipOptions& options) {
-  return std::make_unique<DipPlanner>(options);
+  return std::make_unique<DipPlanner>(kDip, options);
+}
+
+std::unique_ptr<Planner> make_dip_plus(const DipOptions& options) {
+  return std::make_unique<DipPlanner>(kDipPlus, options);
+}
+
+std::unique_ptr<Planner> make_dip_zb(const DipOptions& options) {
+  return std::make_unique<DipPlanner>(kDipZb, options);
 }
 
 namespace schedules {
 
+namespace {
+
+std::vector<std::string_view> search_keys() {
+  return {"slice", "segments", "level", "memory", "evaluations", "ms", "seed", "balance"};
+}
+
+}  // namespace
+
 ScheduleInfo dip() {
   return {.name = "dip",
-          .summary = "slices and segments per modality, dual-queue interleaving, memory per pair",
-          .source = "DIP (arXiv 2504.14145), planner; natural order of the microbatches",
+          .summary = "slices and segments per modality, searched order, memory per pair",
+          .source = "DIP (ASPLOS'26, arXiv 2504.14145), planner",
           .chooses_memory = true,
           .default_chunks = 0,
+          .option_keys = {"slice", "segments", "level", "partitioner", "interleaver", "memory",
+                          "evaluations", "ms", "seed", "rollouts", "backwards"},
           .make = [](const PlannerOptions& options) { return make_dip(options.dip); }};
+}
+
+ScheduleInfo dip_plus() {
+  return {.name = "dip-plus",
+          .summary = "dip with searched slices, segments and levels; order improved per rank",
+          .source = "dip; local search: docs/model.md",
+          .chooses_memory = true,
+          .default_chunks = 0,
+          .option_keys = search_keys(),
+          .make = [](const PlannerOptions& options) { return make_dip_plus(options.dip); }};
+}
+
+ScheduleInfo dip_zb() {
+  return {.name = "dip-zb",
+          .summary = "dip-plus with the backward split: weight gradients fill idle time",
+          .source = "dip-plus; Zero Bubble (ICLR'24, arXiv 2401.10241)",
+          .chooses_memory = true,
+          .split_backward = true,
+          .default_chunks = 0,
+          .option_keys = search_keys(),
+          .make = [](const PlannerOptions& options) { return make_dip_zb(options.dip); }};
 }
 
 }  // namespace schedules

@@ -8,9 +8,18 @@
 
 namespace dipsim {
 
-/// DIP (arXiv 2504.14145) in natural order: modality-aware partitioner, dual-queue interleaver and
-/// memory choice per pair, tried at every memory level of the options; the least makespan wins.
-/// Replicas are planned one by one. Throws Input on options out of range.
+// The three planners share the partitioner, the interleaver and the memory choice
+// (docs/model.md, "DIP"). Replicas are planned one by one. They throw Input on options out of
+// range.
+
+/// DIP as its paper has it (ASPLOS'26, arXiv 2504.14145): segment order by tree search, dual-queue
+/// interleaving, memory choice per pair.
 std::unique_ptr<Planner> make_dip(const DipOptions& options);
+
+/// DIP with local search over priorities, memory levels and the order of passes.
+std::unique_ptr<Planner> make_dip_plus(const DipOptions& options);
+
+/// The same with the backward split into I and W.
+std::unique_ptr<Planner> make_dip_zb(const DipOptions& options);
 
 }  // namespace dipsim

@@ -44,7 +44,26 @@ class RangeSlack {
     return found;
   }
 
-  /// Takes `bytes` (negative: gives) at every position of [first, last).
+  /// Free bytes at one position.
+  [[nodiscard]] std::int64_t at(std::size_t position) const {
+    return values_[position] - blocks_[position / kBlock].taken;
+  }
+
+  /// Takes `bytes` (negative: gives) at every position of [first, last), and `at_last` at `last`.
+  void take(std::size_t first, std::size_t last, std::int64_t bytes, std::int64_t at_last) {
+    const std::size_t from = first / kBlock;
+    const std::size_t to = last / kBlock;
+    values_[last] -= at_last;
+    if (from == to) {
+      take_inside(from, first, last, bytes);
+      return;
+    }
+    take_inside(from, first, (from + 1) * kBlock, bytes);
+    take_inside(to, to * kBlock, last, bytes);
+    take_blocks(from + 1, to, bytes);
+  }
+
+  /// Takes `bytes` at every position of [first, last).
   void take(std::size_t first, std::size_t last, std::int64_t bytes) {
     if (first >= last) {
       return;
@@ -57,10 +76,7 @@ class RangeSlack {
     }
     take_inside(from, first, (from + 1) * kBlock, bytes);
     take_inside(to, to * kBlock, last, bytes);
-    for (std::size_t b = from + 1; b < to; ++b) {
-      blocks_[b].least -= bytes;
-      blocks_[b].taken += bytes;
-    }
+    take_blocks(from + 1, to, bytes);
   }
 
  private:
@@ -84,6 +100,13 @@ class RangeSlack {
       values_[i] -= bytes;
     }
     refresh(block);
+  }
+
+  void take_blocks(std::size_t first, std::size_t last, std::int64_t bytes) {
+    for (std::size_t b = first; b < last; ++b) {
+      blocks_[b].least -= bytes;
+      blocks_[b].taken += bytes;
+    }
   }
 
   void refresh(std::size_t block) {

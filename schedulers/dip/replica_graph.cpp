@@ -41,6 +41,15 @@ PairKey key_of(const TaskGraph& graph, PairId id) {
   return {.microbatch = first, .module = work.module, .work = f.work, .chunk = f.chunk};
 }
 
+/// The pass until which a pair holds what its forward keeps: B, or I where the backward is split,
+/// or W where nothing upstream wants a gradient.
+TaskId backward_of(const Pair& pair) {
+  if (pair.b.valid()) {
+    return pair.b;
+  }
+  return pair.i.valid() ? pair.i : pair.w;
+}
+
 /// Joins pairs that edges connect.
 class Components {
  public:
@@ -116,13 +125,7 @@ class Builder {
   void add_pairs() {
     std::vector<std::vector<PairId>> of_replica(replicas_.size());
     for (std::size_t i = 0; i < graph_.pairs.size(); ++i) {
-      const Pair& pair = graph_.pairs[i];
-      if (pair.i.valid() || pair.w.valid()) {
-        fail_input(std::string(kWhere),
-                   describe(graph_, pair.i.valid() ? pair.i : pair.w) +
-                       ": dip orders whole backwards (B); lower the draft without split_backward");
-      }
-      of_replica[rank_replica_[graph_.task(pair.f).rank.row()]].emplace_back(i);
+      of_replica[rank_replica_[graph_.task(graph_.pairs[i].f).rank.row()]].emplace_back(i);
     }
     for (std::size_t r = 0; r < replicas_.size(); ++r) {
       std::ranges::sort(of_replica[r], {},
@@ -139,6 +142,7 @@ class Builder {
     for (Index pair = 0; pair < pairs; ++pair) {
       add_pass(replica, pair, graph_.pair(out.pairs[pair]).f);
       add_options(out, pair);
+      out.chunk.push_back(graph_.task(graph_.pair(out.pairs[pair]).f).chunk);
     }
     for (Index first = 0; first < pairs;) {
       const Index last = end_of_run(out, first, /*same_work=*/false);
@@ -152,6 +156,22 @@ class Builder {
       group.last_backward = static_cast<Index>(out.tasks.size());
       out.groups.push_back(group);
       first = last;
+    }
+    add_weights(replica);
+  }
+
+  /// The W of all pairs, in the order of their backwards.
+  void add_weights(std::size_t replica) {
+    ReplicaGraph& out = replicas_[replica];
+    out.first_weight = out.passes.size();
+    out.weight.assign(out.pairs.size(), ReplicaGraph::kNone);
+    for (std::size_t backward = out.pairs.size(); backward < out.first_weight; ++backward) {
+      const Index pair = out.passes[backward].pair;
+      const Pair& of_graph = graph_.pair(out.pairs[pair]);
+      if (of_graph.i.valid() && of_graph.w.valid()) {
+        out.weight[pair] = static_cast<Index>(out.passes.size());
+        add_pass(replica, pair, of_graph.w);
+      }
     }
   }
 
@@ -176,7 +196,7 @@ class Builder {
     while (first < last) {
       const Index next = end_of_run(out, first, /*same_work=*/true);
       for (Index pair = next; pair-- > first;) {
-        if (const TaskId b = graph_.pair(out.pairs[pair]).b; b.valid()) {
+        if (const TaskId b = backward_of(graph_.pair(out.pairs[pair])); b.valid()) {
           out.backward[pair] = static_cast<Index>(out.tasks.size());
           add_pass(replica, pair, b);
         }
@@ -197,18 +217,26 @@ class Builder {
   void add_options(ReplicaGraph& out, Index row) {
     const Pair& pair = graph_.pair(out.pairs[row]);
     const Task& f = graph_.task(pair.f);
-    const Task* b = pair.b.valid() ? &graph_.task(pair.b) : nullptr;
-    const auto key =
-        std::tuple(out.replica, pair.first_strategy, pair.strategy_count, graph_.rank(f.rank).speed,
-                   f.fixed, b == nullptr ? Duration{-1} : b->fixed);
+    const Task* b = backward_of(pair).valid() ? &graph_.task(backward_of(pair)) : nullptr;
+    const Task* w = pair.i.valid() && pair.w.valid() ? &graph_.task(pair.w) : nullptr;
+    const auto fixed_of = [](const Task* task) {
+      return task == nullptr ? Duration{-1} : task->fixed;
+    };
+    const auto key = std::tuple(out.replica, pair.first_strategy, pair.strategy_count,
+                                graph_.rank(f.rank).speed, f.fixed, fixed_of(b), fixed_of(w));
     const auto [known, fresh] = option_rows_.try_emplace(key, out.options.size());
     if (fresh) {
       for (const Strategy& s : graph_.allowed(pair)) {
         PairOption option{.forward = at_speed(graph_, f, f.fixed + s.f).count(),
+                          .mode = s.mode,
                           .held = s.f_to_i.count};
         if (b != nullptr) {
-          option.backward = at_speed(graph_, *b, b->fixed + s.b).count();
-          option.rebuilt = s.rebuilt.count;
+          option.backward = at_speed(graph_, *b, b->fixed + time_of(s, b->op)).count();
+          option.rebuilt = b->op == Op::W ? 0 : s.rebuilt.count;
+        }
+        if (w != nullptr) {
+          option.weight = at_speed(graph_, *w, w->fixed + s.w).count();
+          option.kept = s.i_to_w.count;
         }
         out.options.push_back(option);
       }
@@ -297,7 +325,8 @@ class Builder {
   std::vector<std::size_t> rank_replica_;
   std::vector<Index> rank_row_;
   std::vector<Local> local_;
-  std::map<std::tuple<int, StrategyId, std::int32_t, double, Duration, Duration>, std::size_t>
+  std::map<std::tuple<int, StrategyId, std::int32_t, double, Duration, Duration, Duration>,
+           std::size_t>
       option_rows_;
 };
 

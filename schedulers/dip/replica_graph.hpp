@@ -19,14 +19,19 @@ using Index = std::uint32_t;
 using Nanoseconds = std::int64_t;
 using ByteCount = std::int64_t;
 
-/// What a pair costs and holds under one of its strategies, on its own rank.
+/// What a pair costs and holds under one of its strategies, on its own rank. `backward` is B, or I
+/// where the backward is split; `weight` is W then. (W alone, where nothing upstream wants a
+/// gradient, is a backward.)
 struct PairOption {
   Nanoseconds forward = 0;
   Nanoseconds backward = 0;
+  Nanoseconds weight = 0;
+  RecomputeMode mode = RecomputeMode::Keep;
   ByteCount held = 0;     ///< from the start of the forward to the end of the backward
   ByteCount rebuilt = 0;  ///< during the backward
+  ByteCount kept = 0;     ///< from the end of the backward to the end of W
 
-  [[nodiscard]] Nanoseconds time() const { return forward + backward; }
+  [[nodiscard]] Nanoseconds time() const { return forward + backward + weight; }
 };
 
 /// How data reach `to` after a pass.
@@ -58,21 +63,26 @@ struct Group {
   Index last_backward = 0;
 };
 
-/// Numbering: pass p < pair_count() is the forward of pair p; backward passes follow. Groups stand
-/// in natural order (by microbatch, inside it encoders first), and the passes of a direction group
-/// by group in the fixed internal order: slice by slice, forward along and backward against the
-/// flow.
+enum class PassKind : std::uint8_t { Forward, Backward, Weight };
+
+/// Numbering: pass p < pair_count() is the forward of pair p; backward passes (B or I) follow, then
+/// weight passes (W, where the backward is split), in the order of their backwards. Groups stand in
+/// natural order (by microbatch, inside it encoders first), and the passes of a direction group by
+/// group in the fixed internal order: slice by slice, forward along and backward against the flow.
 struct ReplicaGraph {
   int replica = 0;
-  std::vector<RankId> ranks;    ///< per rank: its row in the task graph
-  std::vector<ByteCount> room;  ///< per rank: memory limit minus what it always holds
-  std::vector<TaskId> tasks;    ///< per pass
-  std::vector<PairId> pairs;    ///< per pair
-  std::vector<Pass> passes;     ///< pair_count() forward ones, then the backward ones
+  std::vector<RankId> ranks;     ///< per rank: its row in the task graph
+  std::vector<ByteCount> room;   ///< per rank: memory limit minus what it always holds
+  std::vector<TaskId> tasks;     ///< per pass
+  std::vector<PairId> pairs;     ///< per pair
+  std::vector<Pass> passes;      ///< pair_count() forwards, then the backwards, then the W
+  std::size_t first_weight = 0;  ///< passes from this one on are W
   std::vector<Hop> hops;
   std::size_t links = 0;
+  std::vector<ChunkId> chunk;        ///< per pair
   std::vector<ByteCount> transient;  ///< per pass: extra memory while it runs
-  std::vector<Index> backward;       ///< per pair: its backward pass, or kNone
+  std::vector<Index> backward;       ///< per pair: its backward pass (B or I), or kNone
+  std::vector<Index> weight;         ///< per pair: its W, or kNone
   std::vector<Index> first_option;   ///< per pair: its first strategy in `options`
   std::vector<Index> option_count;   ///< per pair
   std::vector<PairOption> options;   ///< pairs of equal cost share a run of these
@@ -86,9 +96,16 @@ struct ReplicaGraph {
 
   [[nodiscard]] bool is_forward(Index pass) const { return pass < pairs.size(); }
 
-  /// Whether what its pair holds is released when this pass ends.
+  [[nodiscard]] bool is_weight(Index pass) const { return pass >= first_weight; }
+
+  [[nodiscard]] PassKind kind(Index pass) const {
+    return is_forward(pass) ? PassKind::Forward
+                            : (is_weight(pass) ? PassKind::Weight : PassKind::Backward);
+  }
+
+  /// Whether PairOption::held is released when this pass ends.
   [[nodiscard]] bool ends_pair(Index pass) const {
-    return !is_forward(pass) || backward[pass] == kNone;
+    return is_forward(pass) ? backward[pass] == kNone : pass < first_weight;
   }
 
   [[nodiscard]] std::span<const PairOption> options_of(Index pair) const {
@@ -96,9 +113,9 @@ struct ReplicaGraph {
   }
 };
 
-/// One per replica, by replica number. Throws Input on what DIP does not schedule: backwards split
-/// into I and W, ranks of several cells or sharing one, tasks other than transfers before a pass,
-/// edges between the passes of different replicas.
+/// One per replica, by replica number. Throws Input on what DIP does not schedule: ranks of several
+/// cells or sharing one, tasks other than transfers before a pass, edges between the passes of
+/// different replicas.
 std::vector<ReplicaGraph> replica_graphs(const TaskGraph& graph);
 
 }  // namespace dipsim::dip

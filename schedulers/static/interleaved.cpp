@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interleaved 1F1B: several chunks per rank cut the bubble by their number.
+#include "schedulers/static/orders.hpp"
 #include "schedulers/static/static_planner.hpp"
 #include "sim/core/error.hpp"
 
@@ -22,9 +23,9 @@ Step kth_pass(const PipelineShape& shape, Op op, int k) {
           .microbatch = k / per_group * shape.ranks + k % shape.ranks};
 }
 
-// Megatron-LM schedules.py, get_pp_rank_microbatches: min(2(p − 1 − i) + (v − 1)p, mv) forwards,
-// then (F, B) pairs, then the backwards that are left.
-std::vector<Step> steps(const PipelineShape& shape, int rank) {
+}  // namespace
+
+std::vector<Step> interleaved_steps(const PipelineShape& shape, int rank) {
   const int passes = shape.microbatches * shape.chunks;
   const int warmup =
       std::min(2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.ranks, passes);
@@ -40,7 +41,7 @@ std::vector<Step> steps(const PipelineShape& shape, int rank) {
   return steps;
 }
 
-void check(const PipelineShape& shape) {
+void require_whole_groups(const PipelineShape& shape, std::string_view schedule) {
   const int p = shape.ranks;
   const int m = shape.microbatches;
   if (m % p != 0 || m == 0) {
@@ -48,22 +49,23 @@ void check(const PipelineShape& shape) {
     const int above = below + p;
     const int legal = below > 0 && m - below <= above - m ? below : above;
     fail_input("microbatches",
-               fmt::format("{} per replica with schedule interleaved on {} ranks; allowed: "
+               fmt::format("{} per replica with schedule {} on {} ranks; allowed: "
                            "multiples of {} (Megatron-LM rejects a last group of fewer "
                            "microbatches than ranks); nearest legal: {}",
-                           m, p, p, legal));
+                           m, schedule, p, p, legal));
   }
 }
 
-/// More than any model has layers per rank.
-constexpr int kMostChunks = 10'000;
+namespace {
+
+void check(const PipelineShape& shape) { require_whole_groups(shape, "interleaved"); }
 
 constexpr StaticSchedule kSchedule{.name = "interleaved",
                                    .min_chunks = 2,
                                    .max_chunks = kMostChunks,
                                    .default_chunks = 2,
                                    .rank_of = round_robin,
-                                   .steps = steps,
+                                   .steps = interleaved_steps,
                                    .check = check};
 
 }  // namespace

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // 1F1B: one forward, one backward, so that rank i of p holds at most p − i microbatches.
+#include "schedulers/static/orders.hpp"
 #include "schedulers/static/static_planner.hpp"
 
 #include <algorithm>
 
 namespace dipsim {
 
-namespace {
-
-// Megatron-LM schedules.py, forward_backward_pipelining_without_interleaving: min(p − 1 − i, m)
-// forwards, then (F, B) pairs, then the backwards that are left.
-std::vector<Step> steps(const PipelineShape& shape, int rank) {
+std::vector<Step> one_f_one_b_steps(const PipelineShape& shape, int rank) {
   const int warmup = std::min(shape.ranks - 1 - rank, shape.microbatches);
   std::vector<Step> steps;
   for (int x = 0; x < shape.microbatches + warmup; ++x) {
@@ -24,7 +21,10 @@ std::vector<Step> steps(const PipelineShape& shape, int rank) {
   return steps;
 }
 
-constexpr StaticSchedule kSchedule{.name = "1f1b", .rank_of = round_robin, .steps = steps};
+namespace {
+
+constexpr StaticSchedule kSchedule{
+    .name = "1f1b", .rank_of = round_robin, .steps = one_f_one_b_steps};
 
 }  // namespace
 

@@ -2,153 +2,22 @@
 #include "schedulers/static/static_planner.hpp"
 
 #include "schedulers/partition.hpp"
+#include "schedulers/static/replicas.hpp"
+#include "schedulers/static/stage_memory.hpp"
 #include "sim/core/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 namespace dipsim {
 
 namespace {
-
-void check_chunks(const StaticSchedule& schedule, int chunks) {
-  if (chunks >= schedule.min_chunks && chunks <= schedule.max_chunks) {
-    return;
-  }
-  const std::string allowed =
-      schedule.min_chunks == schedule.max_chunks
-          ? fmt::format("{}", schedule.min_chunks)
-          : fmt::format("{} to {}", schedule.min_chunks, schedule.max_chunks);
-  fail_input(
-      "chunks per rank",
-      fmt::format("{} with schedule {}; allowed: {}; nearest legal: {}", chunks, schedule.name,
-                  allowed, std::clamp(chunks, schedule.min_chunks, schedule.max_chunks)));
-}
-
-/// Index into a table of `columns` columns.
-std::size_t entry(int line, int columns, int column) {
-  return static_cast<std::size_t>(line) * static_cast<std::size_t>(columns) +
-         static_cast<std::size_t>(column);
-}
-
-/// One replica of a task graph, addressed by (stage, microbatch).
-struct Replica {
-  PipelineShape shape{.ranks = 0, .microbatches = 0, .chunks = 0};
-  std::vector<PairId> pairs;  ///< row stage × microbatches + microbatch
-  /// Stages on each rank, in flow order: row rank × chunks + chunk.
-  std::vector<int> stage_of;
-
-  [[nodiscard]] PairId pair(int rank, const Step& step) const {
-    const int stage = stage_of[entry(rank, shape.chunks, step.chunk)];
-    return pairs[entry(stage, shape.microbatches, step.microbatch)];
-  }
-};
-
-/// Splits a task graph into its replicas. Linear in the size of the graph.
-class ReplicaFinder {
- public:
-  ReplicaFinder(const TaskGraph& graph, const StaticSchedule& schedule)
-      : graph_(graph), schedule_(schedule) {}
-
-  std::vector<Replica> find() {
-    count();
-    for (Replica& replica : replicas_) {
-      finish_shape(replica);
-    }
-    index_pairs();
-    return std::move(replicas_);
-  }
-
- private:
-  Replica& replica(int number) { return replicas_[static_cast<std::size_t>(number)]; }
-
-  void count() {
-    for (const Rank& rank : graph_.placement.ranks) {
-      const auto needed = static_cast<std::size_t>(rank.replica) + 1;
-      if (replicas_.size() < needed) {
-        replicas_.resize(needed);
-        stages_.resize(needed, 0);
-      }
-      ++replica(rank.replica).shape.ranks;
-    }
-    for (const Chunk& chunk : graph_.placement.chunks) {
-      const int number = graph_.rank(chunk.rank).replica;
-      stage_of_chunk_.push_back(stages_[static_cast<std::size_t>(number)]++);
-    }
-    for (const Work& work : graph_.works) {
-      microbatch_of_work_.push_back(replica(work.replica).shape.microbatches++);
-    }
-  }
-
-  void finish_shape(Replica& replica) const {
-    const int stages = stages_[static_cast<std::size_t>(&replica - replicas_.data())];
-    PipelineShape& shape = replica.shape;
-    require(shape.ranks > 0 && stages % shape.ranks == 0);
-    shape.chunks = stages / shape.ranks;
-    check_chunks(schedule_, shape.chunks);
-    if (schedule_.check != nullptr) {
-      schedule_.check(shape);
-    }
-    std::vector<int> used(static_cast<std::size_t>(shape.ranks), 0);
-    replica.stage_of.resize(static_cast<std::size_t>(stages));
-    for (int stage = 0; stage < stages; ++stage) {
-      const int rank = schedule_.rank_of(shape, stage);
-      const int chunk = used[static_cast<std::size_t>(rank)]++;
-      replica.stage_of[entry(rank, shape.chunks, chunk)] = stage;
-    }
-    replica.pairs.resize(static_cast<std::size_t>(stages) *
-                         static_cast<std::size_t>(shape.microbatches));
-  }
-
-  void index_pairs() {
-    for (std::size_t i = 0; i < graph_.pairs.size(); ++i) {
-      const Task& forward = graph_.task(graph_.pairs[i].f);
-      const Rank& rank = graph_.rank(forward.rank);
-      Replica& owner = replica(rank.replica);
-      const int stage = stage_of_chunk_[forward.chunk.row()];
-      require(schedule_.rank_of(owner.shape, stage) == rank.position);
-      const int microbatch = microbatch_of_work_[forward.work.row()];
-      owner.pairs[entry(stage, owner.shape.microbatches, microbatch)] = PairId{i};
-    }
-    for (const Replica& replica : replicas_) {
-      require(std::ranges::all_of(replica.pairs, &PairId::valid));
-    }
-  }
-
-  void require(bool holds) const {
-    if (!holds) {
-      fail_input("task graph", fmt::format("it was not placed by schedule {}: that has every "
-                                           "microbatch on {} stages per rank, in its own order",
-                                           schedule_.name, schedule_.default_chunks));
-    }
-  }
-
-  const TaskGraph& graph_;
-  const StaticSchedule& schedule_;
-  std::vector<Replica> replicas_;
-  std::vector<int> stages_;              ///< per replica
-  std::vector<int> stage_of_chunk_;      ///< inside its replica
-  std::vector<int> microbatch_of_work_;  ///< inside its replica
-};
-
-TaskId pass_of(const Pair& pair, Op op) {
-  switch (op) {
-    case Op::I:
-      return pair.i;
-    case Op::W:
-      return pair.w;
-    case Op::B:
-      return pair.b;
-    default:
-      return pair.f;
-  }
-}
 
 class StaticPlanner final : public Planner {
  public:
@@ -172,7 +41,7 @@ class StaticPlanner final : public Planner {
     placement.ranks = problem.ranks;
     placement.notes = {
         {.name = "chunks per rank", .text = fmt::format("{}", chunks_)},
-        {.name = "partition by", .text = std::string(name_of(options_.partition))},
+        {.name = "partition by", .text = partition_note()},
         {.name = "layers per stage", .text = fmt::format("{}", fmt::join(counts, " "))}};
     for (int replica = 0; replica < problem.replicas; ++replica) {
       for (int stage = 0; stage < stages; ++stage) {
@@ -202,9 +71,10 @@ class StaticPlanner final : public Planner {
   }
 
   [[nodiscard]] Schedule order(const TaskGraph& graph) const override {
-    const std::vector<Replica> replicas = ReplicaFinder(graph, schedule_).find();
+    const std::vector<Replica> replicas = find_replicas(graph, schedule_);
     Schedule schedule;
     schedule.chosen = uniform_strategies(graph, options_.recompute);
+    const std::vector<std::vector<Step>> steps = steps_of_ranks(graph, replicas, schedule.chosen);
     schedule.compute.reserve(graph.placement.cells.size(),
                              (schedule_.split_backward ? 3U : 2U) * graph.pairs.size());
     for (const RankId id : owners(graph)) {
@@ -214,7 +84,7 @@ class StaticPlanner final : public Planner {
       }
       const Rank& rank = graph.rank(id);
       const Replica& replica = replicas[static_cast<std::size_t>(rank.replica)];
-      for (const Step& step : schedule_.steps(replica.shape, rank.position)) {
+      for (const Step& step : steps[id.row()]) {
         const TaskId pass = pass_of(graph.pair(replica.pair(rank.position, step)), step.op);
         if (pass.valid()) {  // frozen layers have no backward
           schedule.compute.push_back({.task = pass, .together = {}});
@@ -225,17 +95,67 @@ class StaticPlanner final : public Planner {
   }
 
  private:
+  /// The steps of every rank of the graph.
+  [[nodiscard]] std::vector<std::vector<Step>> steps_of_ranks(
+      const TaskGraph& graph, const std::vector<Replica>& replicas,
+      std::span<const StrategyId> chosen) const {
+    std::vector<std::vector<Step>> steps(graph.placement.ranks.size());
+    if (schedule_.timed_steps == nullptr) {
+      for (std::size_t r = 0; r < steps.size(); ++r) {
+        const Rank& rank = graph.placement.ranks[r];
+        steps[r] =
+            schedule_.steps(replicas[static_cast<std::size_t>(rank.replica)].shape, rank.position);
+      }
+      return steps;
+    }
+    for (const PipelineInstance& instance : pipeline_instances(graph, replicas, chosen)) {
+      if (instance.shape.microbatches == 0) {
+        continue;
+      }
+      std::vector<std::vector<Step>> of_replica = schedule_.timed_steps(instance);
+      for (std::size_t position = 0; position < of_replica.size(); ++position) {
+        steps[instance.ranks[position].row()] = std::move(of_replica[position]);
+      }
+    }
+    return steps;
+  }
+
   [[nodiscard]] std::vector<int> layers_per_stage(const Lowering& lowering, const Batch& batch,
                                                   int stages) const {
     switch (options_.partition) {
       case PartitionRule::Parameters:
         return balanced_partition(layer_parameters(lowering.problem()), stages);
       case PartitionRule::PassTime:
-        return balanced_partition(layer_times(lowering, batch, options_.recompute), stages);
+        return layers_by_time(lowering, batch, stages);
       case PartitionRule::Given:
         break;
     }
     return options_.given_layers;
+  }
+
+  [[nodiscard]] std::vector<int> layers_by_time(const Lowering& lowering, const Batch& batch,
+                                                int stages) const {
+    const auto times = layer_times(lowering, batch, options_.recompute);
+    if (options_.memory_percent == 0) {
+      return balanced_partition(times, stages);
+    }
+    if (chunks_ != 1) {
+      fail_input("partition", "memory is planned with for one chunk per rank only");
+    }
+    const std::optional<std::vector<int>> counts = balanced_partition(
+        times, stage_ends(lowering, batch, options_.recompute, options_.memory_percent));
+    if (!counts) {
+      fail_infeasible("partition", "no cut of the layers keeps every stage within that memory");
+    }
+    return *counts;
+  }
+
+  [[nodiscard]] std::string partition_note() const {
+    std::string note(name_of(options_.partition));
+    if (options_.partition == PartitionRule::PassTime && options_.memory_percent != 0) {
+      note += fmt::format(", within {} % of memory", options_.memory_percent);
+    }
+    return note;
   }
 
   /// The rank that computes on each cell.
@@ -263,6 +183,21 @@ class StaticPlanner final : public Planner {
 }  // namespace
 
 int round_robin(const PipelineShape& shape, int stage) { return stage % shape.ranks; }
+
+std::vector<PlannerOptions> cuts_within_memory(const PlannerOptions& asked,
+                                               const Problem& problem) {
+  std::vector<PlannerOptions> alternatives = {asked};
+  if (asked.partition != PartitionRule::PassTime || count_layers(problem) <= problem.depth()) {
+    return alternatives;  // only one cut
+  }
+  constexpr int kLeastPercent = 80;
+  constexpr int kStep = 2;
+  for (int percent = 100; percent >= kLeastPercent; percent -= kStep) {
+    alternatives.push_back(asked);
+    alternatives.back().memory_percent = percent;
+  }
+  return alternatives;
+}
 
 std::unique_ptr<Planner> make_static_planner(const StaticSchedule& schedule,
                                              const PlannerOptions& options) {

@@ -10,6 +10,28 @@
 
 namespace dipsim {
 
+namespace {
+
+thread_local bool inside = false;
+
+/// Sets `inside` while it lives.
+class Inside {
+ public:
+  Inside() : before_(inside) { inside = true; }
+
+  ~Inside() { inside = before_; }
+
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace
+
+bool inside_parallel_for() { return inside; }
+
 std::size_t hardware_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& body,
@@ -19,7 +41,9 @@ void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(
   std::exception_ptr failure;
   std::mutex failure_mutex;
 
+  const bool nested = inside;
   const auto work = [&] {
+    const Inside now;
     while (!stop.stop_requested()) {
       const std::size_t i = next.fetch_add(1);
       // Indices are handed out in order, so every index below the first failure is still run and
@@ -39,7 +63,7 @@ void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(
     }
   };
 
-  const std::size_t threads = std::min(count, jobs == 0 ? hardware_jobs() : jobs);
+  const std::size_t threads = nested ? 1 : std::min(count, jobs == 0 ? hardware_jobs() : jobs);
   {
     std::vector<std::jthread> others;
     for (std::size_t t = 1; t < threads; ++t) {

@@ -10,6 +10,10 @@ namespace dipsim {
 /// Number of hardware threads, at least 1.
 std::size_t hardware_jobs();
 
+/// Whether this thread runs the body of a parallel_for: then the threads are in use, and a
+/// parallel_for inside runs on this one alone.
+bool inside_parallel_for();
+
 /// Calls body(i) once for every i in [0, count) on up to `jobs` threads (0: hardware_jobs()).
 /// The body writes its result by index, so the outcome does not depend on `jobs`. When bodies
 /// throw, the exception of the lowest index is rethrown after all threads have ended. A requested

@@ -117,6 +117,26 @@ Paths longest_paths(const TaskGraph& graph, std::span<const Duration> times) {
   return paths;
 }
 
+/// Least share of a task in the load of its cell. F and I count their least times; W what is then
+/// missing to the least time that any strategy gives the whole pair, since a strategy may shift
+/// time from one to the other.
+Duration least_load(const TaskGraph& graph, const Task& task) {
+  const Duration least = least_time(graph, task);
+  if (task.op != Op::W || !graph.pair(task.pair).i.valid()) {
+    return least;
+  }
+  const Pair& pair = graph.pair(task.pair);
+  const Task& f = graph.task(pair.f);
+  const Task& i = graph.task(pair.i);
+  Duration together = Duration::max();
+  for (const Strategy& s : graph.allowed(pair)) {
+    together =
+        std::min(together, at_speed(graph, f, f.fixed + s.f) + at_speed(graph, i, i.fixed + s.i) +
+                               at_speed(graph, task, task.fixed + s.w));
+  }
+  return std::max(least, together - least_time(graph, f) - least_time(graph, i));
+}
+
 struct CellLoad {
   Duration head = Duration::max();
   Duration load{0};
@@ -151,7 +171,7 @@ LowerBound lower_bound(const TaskGraph& graph) {
     }
     const Duration tail = paths.tail[i].value_or(Duration{0});
     bound.critical_path = std::max(bound.critical_path, paths.head[i] + times[i] + tail);
-    const Duration own = least_time(graph, task) - saving[i];
+    const Duration own = least_load(graph, task) - saving[i];
     for (const CellId cell : graph.rank(task.rank).cells) {
       CellLoad& load = cells[cell.row()];
       load.head = std::min(load.head, paths.head[i]);

@@ -11,16 +11,7 @@
 namespace dipsim {
 
 std::size_t uniform_strategy(std::span<const Strategy> allowed, RecomputeMode mode) {
-  auto found = std::ranges::find(allowed, mode, &Strategy::mode);
-  if (found == allowed.end()) {
-    found = std::ranges::find_if(allowed, [mode](const Strategy& s) {
-      return s.mode > mode && s.mode <= RecomputeMode::Full;
-    });
-  }
-  if (found == allowed.end()) {
-    found = std::prev(allowed.end());
-  }
-  return static_cast<std::size_t>(found - allowed.begin());
+  return uniform_row(allowed, mode);
 }
 
 std::vector<StrategyId> uniform_strategies(const TaskGraph& graph, RecomputeMode mode) {

@@ -5,7 +5,9 @@
 #include "sim/core/rows.hpp"
 #include "sim/graph/task_graph.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -29,8 +31,29 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
+/// The rule of uniform_strategy() for anything that has a `mode`.
+template <class Item>
+std::size_t uniform_row(std::span<const Item> allowed, RecomputeMode mode) {
+  const auto find = [&](auto&& holds) {
+    return std::ranges::find_if(allowed, holds, &Item::mode) - allowed.begin();
+  };
+  const auto end = std::ssize(allowed);
+  auto found = find([&](RecomputeMode m) { return m == mode; });
+  if (found == end) {
+    found = find([&](RecomputeMode m) { return m > mode && m <= RecomputeMode::Full; });
+  }
+  if (found == end) {
+    found = end - 1;
+    while (found > 0 && allowed[static_cast<std::size_t>(found)].mode == RecomputeMode::Mixed) {
+      --found;
+    }
+  }
+  return static_cast<std::size_t>(found);
+}
+
 /// Index of the strategy of this mode among those of a pair; where there is none, of the fastest
-/// one that recomputes more, else of the last one.
+/// one that recomputes more, else of the last one. Mixes of modes count only where a pair has
+/// nothing else.
 std::size_t uniform_strategy(std::span<const Strategy> allowed, RecomputeMode mode);
 
 /// For every pair its uniform_strategy().

@@ -92,6 +92,10 @@ struct Draft {
   Placement placement;
   std::vector<Work> works;
   bool split_backward = false;  ///< backward as I and W instead of B
+  /// With split_backward: for each strategy another one that does W inside I, which holds nothing
+  /// for it and leaves W no time.
+  bool weights_at_once = false;
+  bool layer_mixes = false;  ///< strategies in which the layers of a chunk recompute differently
 };
 
 /// What a task does. F forward, I backward for inputs, W backward for weights, B = I and W fused

@@ -25,7 +25,7 @@ TEST_CASE("dip is legal, within memory and ahead of 1f1b and interleaved in the 
     spec.model = c.model;
     spec.trace = c.trace;
     spec.schedules = {"1f1b", "1f1b:partition=parameters", "interleaved",
-                      "interleaved:partition=parameters:chunks=4", "dip"};
+                      "interleaved:partition=parameters:chunks=4", "dip:evaluations=100"};
     spec.iterations = 40;
     spec.microbatches = 64;
     const Comparison comparison =

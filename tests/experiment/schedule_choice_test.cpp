@@ -39,6 +39,9 @@ TEST_CASE("a schedule is a name with options behind colons") {
   CHECK(given.options.partition == PartitionRule::Given);
   CHECK(given.options.given_layers == std::vector<int>{10, 11, 12});
 
+  CHECK(parse_schedule("nnscaler:tune=batch", "").options.place_each_batch);
+  CHECK_FALSE(parse_schedule("nnscaler:tune=representative", "").options.place_each_batch);
+
   const ScheduleChoice dip = parse_schedule("dip:slice=6:memory=off:level=full", "");
   CHECK(dip.options.dip.slice_sizes == std::vector<int>{6});
   CHECK_FALSE(dip.options.dip.memory_choice);
@@ -57,13 +60,19 @@ TEST_CASE("an unknown schedule, option or value is answered with the nearest leg
 TEST_CASE("an option that a schedule does not have is refused, not ignored") {
   CHECK(complaint("dip:chunks=2").find("option of dip") != std::string::npos);
   CHECK(complaint("1f1b:slice=2").find("option of 1f1b") != std::string::npos);
+  CHECK(complaint("1f1b:tune=batch").find("option of 1f1b") != std::string::npos);
+  CHECK(complaint("megatron:partition=time").find("option of megatron") != std::string::npos);
+  CHECK(complaint("nnscaler:chunks=2").find("option of nnscaler") != std::string::npos);
 }
 
 TEST_CASE("the help names every option") {
-  const std::string help = schedule_option_help();
-  for (const char* key : {"chunks:", "partition:", "recompute:", "slice:", "level:", "memory:"}) {
-    CHECK(help.find(key) != std::string::npos);
+  const std::string help = "\n" + schedule_option_help();
+  for (const std::string key :
+       {"chunks", "partition", "recompute", "tune", "slice", "level", "memory"}) {
+    CAPTURE(key);
+    CHECK(help.find("\n" + key + " (") != std::string::npos);
   }
+  CHECK(help.find("\ntune (nnscaler): ") != std::string::npos);
 }
 
 }  // namespace dipsim

@@ -3,12 +3,16 @@
 
 #include "models/model_lowering.hpp"
 #include "sim/core/parallel.hpp"
+#include "sim/graph/schedule.hpp"
 #include "tests/models/shipped_models.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -41,6 +45,71 @@ TEST_CASE("strategies go from fast to saving, and backward is I and W together")
         }
       }
     }
+  }
+}
+
+TEST_CASE("mixes of modes stand among the modes, each slower and smaller than the one before") {
+  for (const std::string name : {"vlm-s", "vlm-m", "vlm-l", "t2v-s", "t2v-l"}) {
+    const ModelLowering lowering = lowering_of(name);
+    const LmmModel& model = lowering.model();
+    const Batch batch = name.starts_with("vlm") ? images(model, {4}) : clips(model);
+    for (int module = 0; module < 2; ++module) {
+      CAPTURE(name);
+      CAPTURE(module);
+      const int count = static_cast<int>(batch.of(MicrobatchId{0}, ModuleId{module}).size());
+      const Work work = work_on(module, 0, count);
+      const auto uniform = lowering.strategies(layers(module, 0, 8), work, batch);
+      const auto mixed = lowering.mixed_strategies(layers(module, 0, 8), work, batch);
+      CHECK(mixed.size() > 6);
+      CHECK(mixed.size() <= kStrategyCandidates + 1);  // selective need not be a candidate
+      CHECK(mixed.front() == uniform.front());
+      CHECK(mixed.back() == uniform.back());
+      for (const RecomputeMode mode :
+           {RecomputeMode::Keep, RecomputeMode::Selective, RecomputeMode::Full}) {
+        CHECK(mixed[uniform_strategy(mixed, mode)] == uniform[uniform_strategy(uniform, mode)]);
+      }
+      for (std::size_t i = 0; i < mixed.size(); ++i) {
+        CHECK(mixed[i].b == mixed[i].i + mixed[i].w);
+        CHECK(mixed[i].f == uniform[0].f);
+        CHECK(mixed[i].i_to_w == uniform[0].i_to_w);
+        CHECK(mixed[i].rebuilt <= uniform[2].rebuilt);
+        if (i > 0) {
+          CHECK(mixed[i].b > mixed[i - 1].b);
+        }
+        if (mixed[i].mode == RecomputeMode::Mixed) {
+          CHECK(mixed[i].f_to_i < mixed[i - 1].f_to_i);
+          CHECK(mixed[i].rebuilt > Bytes{0});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a mix of one layer is a mode") {
+  const ModelLowering lowering = lowering_of("vlm-s");
+  const Batch batch = images(lowering.model(), {4});
+  const Work work = work_on(1, 0, 1);
+  CHECK(lowering.mixed_strategies(layers(1, 5, 1), work, batch) ==
+        lowering.strategies(layers(1, 5, 1), work, batch));
+}
+
+TEST_CASE("mixed chunks mix the modes of each module, and recompute the cheaper layers first") {
+  const ModelLowering lowering = lowering_of("vlm-s");
+  const Batch batch = images(lowering.model(), {3});
+  const std::vector<LayerRange> both = {{ModuleId{0}, 50, 13}, {ModuleId{1}, 0, 5}};
+  const Work whole{.portions = {{MicrobatchId{0}, 0, 0}}};
+  const auto mixed = lowering.mixed_strategies(both, whole, batch);
+  const auto vit = lowering.strategies(std::span(both).first(1), work_on(0, 0, 3), batch);
+  const auto llm = lowering.strategies(std::span(both).last(1), work_on(1, 0, 1), batch);
+  // No slower than all layers of one module full and of the other kept, at the same memory.
+  for (const auto& [full, kept] : {std::pair(vit, llm), std::pair(llm, vit)}) {
+    const Duration time = full.back().b + kept.front().b;
+    const Bytes held = full.back().f_to_i + kept.front().f_to_i;
+    const double range = static_cast<double>((mixed.front().f_to_i - mixed.back().f_to_i).count);
+    const Bytes bucket{static_cast<std::int64_t>(range / (kStrategyCandidates - 2))};
+    CHECK(std::ranges::any_of(mixed, [&](const Strategy& s) {
+      return s.b <= time + Duration{2} && s.f_to_i <= held + bucket;
+    }));
   }
 }
 

@@ -78,6 +78,15 @@ TEST_CASE("a layer costs what its stage says, and several add up") {
   CHECK(strategies[0].i_to_w == Bytes{60});
 }
 
+TEST_CASE("every rank has the memory limit of the pipeline") {
+  SyntheticSpec spec;
+  spec.replicas = 2;
+  spec.memory_limit = Bytes{12345};
+  for (const Rank& rank : make_synthetic(spec)->problem().ranks) {
+    CHECK(rank.memory_limit == Bytes{12345});
+  }
+}
+
 TEST_CASE("numbers out of range are refused by the name of their flag") {
   SyntheticSpec spec;
   spec.ranks = 0;
@@ -102,7 +111,13 @@ TEST_CASE("numbers out of range are refused by the name of their flag") {
   CHECK(refusal(spec).starts_with("--p2p-us: "));
   spec = {};
   spec.activation = Bytes{-1};
-  CHECK(refusal(spec).starts_with("activation: "));
+  CHECK(refusal(spec).starts_with("--activation-mib: "));
+  spec = {};
+  spec.activation_for_weight = Bytes{-1};
+  CHECK(refusal(spec).starts_with("--activation-for-weight-mib: "));
+  spec = {};
+  spec.memory_limit = Bytes{-1};
+  CHECK(refusal(spec).starts_with("--memory-limit-mib: "));
 }
 
 TEST_CASE("too many passes are refused, the greatest number is not") {

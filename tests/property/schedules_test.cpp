@@ -7,6 +7,7 @@
 #include "sim/graph/analysis.hpp"
 #include "sim/graph/bound.hpp"
 #include "sim/graph/order_evaluator.hpp"
+#include "tests/models/fake_costs.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -52,10 +53,49 @@ struct Planned {
   Schedule schedule;
 };
 
+/// A pipeline and what flows through it.
+struct Case {
+  std::unique_ptr<Lowering> lowering;
+  Batch batch;
+};
+
+/// For schedules that need an encoder: two encoders and a backbone in place of the stages.
+Case encoder_case(const SyntheticSpec& spec) {
+  const auto module = [&](const char* name, int layers, std::vector<ModuleId> inputs) {
+    const auto time = [] { return *rc::gen::element<std::int64_t>(0, 1, 1, 2, 3, 7, 50, 1000); };
+    return test::FakeModule{name, layers, time(), time(), time(), true, std::move(inputs)};
+  };
+  Case made;
+  auto costs = std::make_unique<test::FakeCosts>(
+      std::vector<test::FakeModule>{
+          module("vit", spec.ranks, {}), module("audio", spec.ranks + 1, {}),
+          module("lm", spec.ranks * spec.chunks, {ModuleId{0}, ModuleId{1}})},
+      spec.ranks, spec.replicas);
+  costs->latency = spec.p2p_latency;
+  made.lowering = std::move(costs);
+  std::vector<test::FakeMicrobatch> microbatches;
+  for (int m = 0; m < spec.microbatches * spec.replicas; ++m) {
+    microbatches.push_back(
+        {{1},
+         *rc::gen::element(std::vector<std::int32_t>{}, std::vector<std::int32_t>{1, 2}),
+         {2}});
+  }
+  made.batch = test::fake_batch(microbatches, spec.replicas);
+  return made;
+}
+
+Case case_for(const ScheduleInfo& info, const SyntheticSpec& spec) {
+  if (info.needs_encoder) {
+    return encoder_case(spec);
+  }
+  return {.lowering = make_synthetic(spec), .batch = synthetic_batch(spec)};
+}
+
 /// Nothing where the schedule's own rules forbid the shape.
 std::optional<Planned> plan(const ScheduleInfo& info, const SyntheticSpec& spec) {
-  const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
-  const Batch batch = synthetic_batch(spec);
+  const Case subject = case_for(info, spec);
+  const Lowering* lowering = subject.lowering.get();
+  const Batch& batch = subject.batch;
   PlannerOptions options;
   if (!info.chooses_memory) {
     options.chunks_per_rank = spec.chunks;

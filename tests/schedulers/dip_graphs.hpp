@@ -19,6 +19,7 @@ struct PipelineWork {
   int module = 0;
   std::vector<Strategy> strategies;
   bool has_backward = true;
+  bool split = false;  ///< the backward as I and W instead of B
 };
 
 /// Modules in flow order, each spread over all ranks in `segments` sweeps. The last module waits
@@ -50,6 +51,29 @@ inline Strategy strategy(RecomputeMode mode, std::int64_t f, std::int64_t b, std
 
 inline Strategy keep(std::int64_t f, std::int64_t b, std::int64_t held) {
   return strategy(RecomputeMode::Keep, f, b, held);
+}
+
+/// With a split backward: I takes `i`, W takes `w`, and in between `kept` bytes stay; B is the sum.
+inline Strategy split_strategy(RecomputeMode mode, std::int64_t f, std::int64_t i, std::int64_t w,
+                               std::int64_t held, std::int64_t kept, std::int64_t rebuilt = 0) {
+  Strategy s = strategy(mode, f, i + w, held, rebuilt);
+  s.i = Duration{i};
+  s.w = Duration{w};
+  s.i_to_w = Bytes{kept};
+  return s;
+}
+
+/// Behind each strategy the one that does W inside I, as Draft::weights_at_once asks for.
+inline std::vector<Strategy> with_twins(const std::vector<Strategy>& strategies) {
+  std::vector<Strategy> all;
+  for (const Strategy& split : strategies) {
+    all.push_back(split);
+    Strategy& at_once = all.emplace_back(split);
+    at_once.i = split.b;
+    at_once.w = Duration{0};
+    at_once.i_to_w = Bytes{};
+  }
+  return all;
 }
 
 /// Adds pipelines to a graph, replica by replica.
@@ -138,7 +162,12 @@ class PipelineBuilder {
       pair.first_strategy = first;
       pair.strategy_count = static_cast<std::int32_t>(spec.strategies.size());
       pair.f = add_task(Op::F, chunk, id, pair_id);
-      if (spec.has_backward) {
+      if (spec.has_backward && spec.split) {
+        pair.i = add_task(Op::I, chunk, id, pair_id);
+        pair.w = add_task(Op::W, chunk, id, pair_id);
+        graph_.edges.push_back({pair.f, pair.i});
+        graph_.edges.push_back({pair.i, pair.w});
+      } else if (spec.has_backward) {
         pair.b = add_task(Op::B, chunk, id, pair_id);
         graph_.edges.push_back({pair.f, pair.b});
       }
@@ -155,8 +184,10 @@ class PipelineBuilder {
     const Pair a = graph_.pair(from);
     const Pair b = graph_.pair(to);
     connect(a.f, b.f);
-    if (a.b.valid() && b.b.valid()) {
-      connect(b.b, a.b);
+    const TaskId backward_a = a.b.valid() ? a.b : a.i;
+    const TaskId backward_b = b.b.valid() ? b.b : b.i;
+    if (backward_a.valid() && backward_b.valid()) {
+      connect(backward_b, backward_a);
     }
   }
 

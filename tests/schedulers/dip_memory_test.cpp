@@ -54,15 +54,21 @@ std::vector<dip::ByteCount> loads(const ReplicaGraph& replica, const std::vector
   for (std::size_t p = 0; p < sequence.size(); ++p) {
     dip::ByteCount load = replica.transient[sequence[p]];
     for (Index pair = 0; pair < replica.pair_count(); ++pair) {
-      const auto begin = std::ranges::find(sequence, pair) - sequence.begin();
+      const auto position_of = [&](Index pass) {
+        return std::ranges::find(sequence, pass) - sequence.begin();
+      };
+      const auto begin = position_of(pair);
       auto end = begin;
       if (replica.backward[pair] != ReplicaGraph::kNone) {
-        end = std::ranges::find(sequence, replica.backward[pair]) - sequence.begin();
+        end = position_of(replica.backward[pair]);
       }
       const auto here = static_cast<std::ptrdiff_t>(p);
       const dip::PairOption& option = replica.options_of(pair)[choice[pair]];
       load += begin <= here && here <= end ? option.held : 0;
       load += here == end && end != begin ? option.rebuilt : 0;
+      if (replica.weight[pair] != ReplicaGraph::kNone) {
+        load += end < here && here <= position_of(replica.weight[pair]) ? option.kept : 0;
+      }
     }
     loads.push_back(load);
   }
@@ -105,15 +111,22 @@ std::vector<Index> all_at_once(const ReplicaGraph& replica) {
   return sequence;
 }
 
-/// A random order of one rank in which every forward comes before its backward.
+/// A random order of one rank in which the passes of each pair stand in theirs.
 std::vector<Index> random_sequence(const ReplicaGraph& replica, RandomStream& random) {
   std::vector<Index> sequence = all_at_once(replica);
   random.shuffle(std::span(sequence));
   for (Index pair = 0; pair < replica.pair_count(); ++pair) {
-    const auto f = std::ranges::find(sequence, pair);
-    const auto b = std::ranges::find(sequence, replica.backward[pair]);
-    if (b != sequence.end() && b < f) {
-      std::iter_swap(f, b);
+    std::vector<std::ptrdiff_t> places;
+    std::vector<Index> passes;
+    for (const Index pass : {pair, replica.backward[pair], replica.weight[pair]}) {
+      if (const auto found = std::ranges::find(sequence, pass); found != sequence.end()) {
+        places.push_back(found - sequence.begin());
+        passes.push_back(pass);
+      }
+    }
+    std::ranges::sort(places);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      sequence[static_cast<std::size_t>(places[i])] = passes[i];
     }
   }
   return sequence;
@@ -202,6 +215,65 @@ TEST_CASE("dip memory: it climbs from full to selective to keep as the limit gro
   }
 }
 
+TEST_CASE("dip memory: steps of equal worth are taken as far as there is room") {
+  std::vector<Strategy> strategies;
+  for (std::int64_t layers = 8; layers >= 0; --layers) {  // of which so many keep all
+    strategies.push_back(
+        test::strategy(RecomputeMode::Mixed, 100, 200 + 7 * (8 - layers), 2 + 5 * layers));
+  }
+  for (std::int64_t limit = 2; limit <= 50; ++limit) {
+    const ReplicaGraph replica = replica_of(one_rank({strategies}, limit));
+    const auto kept = static_cast<Index>(std::min<std::int64_t>((limit - 2) / 5, 8));
+    CHECK(choose(replica, {0, 1}) == Choice{8 - kept});
+  }
+}
+
+TEST_CASE("dip memory: a pair that went some steps leaves the rest to others") {
+  // At once 4 + 4 bytes least; 5 per layer kept; room for three layers.
+  std::vector<Strategy> strategies;
+  for (std::int64_t layers = 2; layers >= 0; --layers) {
+    strategies.push_back(
+        test::strategy(RecomputeMode::Mixed, 100, 200 + 7 * (2 - layers), 4 + 5 * layers));
+  }
+  const ReplicaGraph replica = replica_of(one_rank({strategies, strategies}, 8 + 15));
+  CHECK(choose(replica, {0, 1, 2, 3}) == Choice{0, 1});  // first the pair that ends first
+}
+
+TEST_CASE("dip memory: what waits for W counts until W has run") {
+  const auto strategies =
+      std::vector{test::split_strategy(RecomputeMode::Keep, 100, 100, 50, 10, 6),
+                  test::split_strategy(RecomputeMode::Full, 100, 200, 50, 1, 6)};
+  PipelineSpec spec = one_rank({strategies, strategies}, 0);
+  for (test::PipelineWork& work : spec.works) {
+    work.split = true;
+  }
+  const auto choice_at = [&](std::int64_t limit, const std::vector<Index>& sequence) {
+    spec.memory_limit = Bytes{limit};
+    return choose(replica_of(spec), sequence);
+  };
+  // Passes: F0 F1, I0 I1 (2 3), W0 W1 (4 5). One pair after the other, W0 at the end: while pair 1
+  // is there, 6 bytes wait for W0.
+  const std::vector<Index> late = {0, 2, 1, 3, 4, 5};
+  CHECK(choice_at(16, late) == Choice{kKeep, kKeep});
+  CHECK(choice_at(15, late) == Choice{kKeep, kFull});
+  // After I1 both wait, which no choice changes.
+  CHECK(choice_at(12, late) == Choice{kKeep, kFull});
+  // W0 before F1: nothing waits.
+  CHECK(choice_at(10, {0, 2, 4, 1, 3, 5}) == Choice{kKeep, kKeep});
+}
+
+TEST_CASE("dip memory: strategies may differ in what they leave to W") {
+  // The faster one keeps less until I and more until W.
+  const auto strategies =
+      std::vector{test::split_strategy(RecomputeMode::Keep, 100, 100, 50, 5, 9),
+                  test::split_strategy(RecomputeMode::Full, 100, 200, 50, 4, 2)};
+  PipelineSpec spec = one_rank({strategies}, 8);
+  spec.works.front().split = true;
+  CHECK(choose(replica_of(spec), {0, 1, 2}) == Choice{kFull});
+  spec.memory_limit = Bytes{9};
+  CHECK(choose(replica_of(spec), {0, 1, 2}) == Choice{kKeep});
+}
+
 TEST_CASE("dip memory: the choice fits at every position, whatever the strategies") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
@@ -211,13 +283,17 @@ TEST_CASE("dip memory: the choice fits at every position, whatever the strategie
     for (std::int64_t p = 0; p < count; ++p) {
       std::vector<Strategy> strategies;
       for (std::int64_t s = random.integer(1, 5); s > 0; --s) {
-        strategies.push_back(test::strategy(RecomputeMode::Mixed, random.integer(1, 100),
-                                            random.integer(1, 100), random.integer(0, 40),
-                                            random.integer(0, 20)));
+        strategies.push_back(test::split_strategy(RecomputeMode::Mixed, random.integer(1, 100),
+                                                  random.integer(1, 100), random.integer(1, 100),
+                                                  random.integer(0, 40), random.integer(0, 20),
+                                                  random.integer(0, 20)));
       }
       pairs.push_back(strategies);
     }
     PipelineSpec spec = one_rank(pairs, 1000);
+    for (test::PipelineWork& work : spec.works) {
+      work.split = random.integer(0, 1) == 1;
+    }
     spec.works.back().has_backward = false;
     ReplicaGraph replica = replica_of(spec);
     for (dip::ByteCount& bytes : replica.transient) {
@@ -237,10 +313,10 @@ TEST_CASE("dip memory: levels hold what their mode says") {
   const TaskGraph graph = test::pipeline(spec);
   const ReplicaGraph replica = dip::replica_graphs(graph).front();
   const auto level = [&](RecomputeMode mode) {
-    return dip::memory_level(replica, dip::uniform_choice(graph, replica, mode));
+    return dip::memory_level(replica, dip::uniform_choice(replica, mode));
   };
   CHECK(level(RecomputeMode::Keep).held == std::vector<dip::ByteCount>{10, 20});
-  CHECK(level(RecomputeMode::Keep).largest == std::vector<dip::ByteCount>{20});
+  CHECK(level(RecomputeMode::Keep).alone == std::vector<dip::ByteCount>{20});
   // None is selective: the fastest that saves at least as much is full.
   CHECK(level(RecomputeMode::Selective).held == std::vector<dip::ByteCount>{1, 1});
   CHECK(level(RecomputeMode::Full).held == std::vector<dip::ByteCount>{1, 1});
@@ -261,11 +337,18 @@ TEST_CASE("dip memory: range slack agrees with a plain array") {
       const auto last = static_cast<std::size_t>(
           random.integer(static_cast<std::int64_t>(first) + 1, static_cast<std::int64_t>(size)));
       const std::int64_t bytes = random.integer(-20, 20);
-      slack.take(first, last, bytes);
+      if (step % 2 == 0) {
+        slack.take(first, last, bytes);
+      } else {
+        const std::int64_t at_last = random.integer(-20, 20);
+        slack.take(first, last - 1, bytes, at_last);
+        plain[last - 1] += bytes - at_last;
+      }
       const auto begin = plain.begin() + static_cast<std::ptrdiff_t>(first);
       const auto end = plain.begin() + static_cast<std::ptrdiff_t>(last);
       std::for_each(begin, end, [&](std::int64_t& value) { value -= bytes; });
       CHECK(slack.least(first, last) == *std::min_element(begin, end));
+      CHECK(slack.at(first) == plain[first]);
     }
     CHECK(slack.least(0, size) == *std::ranges::min_element(plain));
   }

@@ -67,6 +67,48 @@ TEST_CASE("a balanced partition is the first in (largest sum, - smallest sum, si
   }));
 }
 
+TEST_CASE("with limits on the runs, it is the first of all cuts that keep to them") {
+  int cuts_found = 0;
+  CHECK(rc::check([&] {
+    const auto weights = *rc::gen::suchThat(
+        rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20)),
+        [](const auto& values) { return !values.empty() && values.size() <= 9; });
+    const auto items = weights.size();
+    const int parts = *rc::gen::inRange(1, static_cast<int>(items) + 1);
+    RunEnds ends;
+    for (int part = 0; part < parts; ++part) {
+      std::vector<std::size_t> row;
+      for (std::size_t i = 0; i < items; ++i) {
+        const auto length = *rc::gen::inRange<std::size_t>(0, items + 1);
+        row.push_back(std::max(row.empty() ? 0 : row.back(), std::min(items, i + length)));
+      }
+      ends.push_back(row);
+    }
+    using Rank = std::tuple<std::int64_t, std::int64_t, std::vector<int>>;
+    Rank best{std::numeric_limits<std::int64_t>::max(), 0, {}};
+    std::vector<int> sizes;
+    each_cut(static_cast<int>(items), parts, sizes, [&](const std::vector<int>& cut) {
+      std::size_t begin = 0;
+      for (std::size_t part = 0; part < cut.size(); ++part) {
+        const std::size_t end = begin + static_cast<std::size_t>(cut[part]);
+        if (end > ends[part][begin]) {
+          return;
+        }
+        begin = end;
+      }
+      const auto sums = sums_of(weights, cut);
+      best = std::min(best, Rank{std::ranges::max(sums), -std::ranges::min(sums), cut});
+    });
+    const auto found = balanced_partition(weights, ends);
+    RC_ASSERT(found.has_value() == !std::get<2>(best).empty());
+    if (found) {
+      ++cuts_found;
+      RC_ASSERT(*found == std::get<2>(best));
+    }
+  }));
+  CHECK(cuts_found > 20);
+}
+
 TEST_CASE("equal layers that do not divide evenly give the later stages one more") {
   const std::vector<std::int64_t> weights(11, 5);
   CHECK(balanced_partition(weights, 4) == std::vector<int>{2, 3, 3, 3});

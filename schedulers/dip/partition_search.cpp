@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedulers/dip/partition_search.hpp"
+
+#include "schedulers/dip/balance.hpp"
+#include "schedulers/dip/plan_replica.hpp"
+#include "schedulers/dip/replica_graph.hpp"
+#include "sim/core/error.hpp"
+#include "sim/core/parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dipsim::dip {
+
+namespace {
+
+constexpr int kStartSegments = 3;
+constexpr std::array kRamps = {0.0, 0.5, 1.0};
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+/// Plans that a local search compares in the end, and its evaluations for each.
+constexpr std::size_t kFinalists = 6;
+constexpr std::size_t kFinalEvaluations = 200;
+
+struct Tried {
+  PartitionPlan plan;
+  Nanoseconds makespan = kNever;
+};
+
+class Search {
+ public:
+  Search(const Lowering& lowering, const Batch& batch, const DipOptions& options)
+      : lowering_(lowering), batch_(batch), options_(options) {
+    options_.jobs = 1;  // inside one plan; plans run side by side
+    options_.soft_shares = {1.0};
+  }
+
+  PartitionPlan run(std::size_t jobs) {
+    jobs_ = jobs;
+    const PartitionPlan rules = choose_partition(lowering_, batch_, options_);
+    try_all(starts(rules));
+    while (try_all(neighbours(best().plan))) {
+    }
+    Tried chosen = best_finalist();
+    if (chosen.makespan == kNever) {
+      return rules;
+    }
+    chosen.plan.notes = rules.notes;
+    chosen.plan.notes.push_back(
+        {"search", fmt::format("{} plans on the representative iteration, best {:.1f} ms",
+                               tried_.size(), static_cast<double>(chosen.makespan) * 1e-6)});
+    for (std::size_t m = 0; m < chosen.plan.modules.size(); ++m) {
+      chosen.plan.notes.push_back(chosen_note(m, chosen.plan.modules[m]));
+    }
+    return std::move(chosen.plan);
+  }
+
+ private:
+  [[nodiscard]] int most_segments(std::size_t module) const {
+    const Problem& problem = lowering_.problem();
+    return std::min(problem.modules[module].layers / problem.depth(), options_.max_segments);
+  }
+
+  [[nodiscard]] std::vector<PartitionPlan> starts(const PartitionPlan& rules) const {
+    std::vector<PartitionPlan> plans = {rules};
+    for (std::size_t m = 0; m < rules.modules.size(); ++m) {
+      std::vector<PartitionPlan> more;
+      for (const PartitionPlan& plan : plans) {
+        for (int segments = 1; segments <= std::min(kStartSegments, most_segments(m)); ++segments) {
+          if (segments != plan.modules[m].segments) {
+            more.push_back(plan);
+            more.back().modules[m].segments = segments;
+          }
+        }
+      }
+      plans.insert(plans.end(), more.begin(), more.end());
+    }
+    return plans;
+  }
+
+  [[nodiscard]] std::vector<PartitionPlan> neighbours(const PartitionPlan& from) const {
+    std::vector<PartitionPlan> plans;
+    for (std::size_t m = 0; m < from.modules.size(); ++m) {
+      const ModulePlan& module = from.modules[m];
+      for (const int step : {-1, 1}) {
+        if (module.segments + step >= 1 && module.segments + step <= most_segments(m)) {
+          plans.push_back(from);
+          plans.back().modules[m].segments += step;
+        }
+      }
+      // A module of whole microbatches, or of one instance in each, has nothing to slice.
+      for (const int size : options_.slice_sizes) {
+        if (module.slice_instances > 1 && size != module.slice_instances) {
+          plans.push_back(from);
+          plans.back().modules[m].slice_instances = size;
+        }
+      }
+    }
+    return plans;
+  }
+
+  [[nodiscard]] const Tried& best() const {
+    return *std::ranges::min_element(tried_, {}, &Tried::makespan);
+  }
+
+  /// Evaluates the plans that are new, as they are and balanced; whether one is the best so far.
+  bool try_all(std::vector<PartitionPlan> plans) {
+    const Nanoseconds before = tried_.empty() ? kNever : best().makespan;
+    for (PartitionPlan& plan : plans) {
+      for (ModulePlan& module : plan.modules) {
+        module.layers.clear();
+      }
+    }
+    const std::size_t even = plans.size();
+    for (std::size_t i = 0; i < even && options_.balance; ++i) {
+      for (const double ramp : kRamps) {
+        PartitionPlan balanced = plans[i];
+        balance_layers(lowering_, batch_, balanced, ramp);
+        plans.push_back(std::move(balanced));
+      }
+    }
+    const std::size_t first = tried_.size();
+    for (PartitionPlan& plan : plans) {
+      const auto same = [&](const Tried& t) { return t.plan.modules == plan.modules; };
+      if (std::ranges::none_of(tried_, same)) {
+        tried_.push_back({.plan = std::move(plan)});
+      }
+    }
+    parallel_for(tried_.size() - first, jobs_, [&](std::size_t i) {
+      tried_[first + i].makespan = makespan_of(tried_[first + i].plan, false);
+    });
+    return best().makespan < before;
+  }
+
+  /// The best of the best after a short search of each. Plans of equal makespan are most often the
+  /// same slices by another name.
+  [[nodiscard]] Tried best_finalist() const {
+    std::vector<Tried> finalists = tried_;
+    std::ranges::stable_sort(finalists, {}, &Tried::makespan);
+    const auto repeated = std::ranges::unique(finalists, {}, &Tried::makespan);
+    finalists.erase(repeated.begin(), repeated.end());
+    finalists.resize(std::min(kFinalists, finalists.size()));
+    parallel_for(finalists.size(), jobs_, [&](std::size_t i) {
+      if (finalists[i].makespan != kNever) {
+        finalists[i].makespan = makespan_of(finalists[i].plan, true);
+      }
+    });
+    return *std::ranges::min_element(finalists, {}, &Tried::makespan);
+  }
+
+  /// Of the slowest replica, after a short search or without; kNever where the plan does not fit.
+  [[nodiscard]] Nanoseconds makespan_of(const PartitionPlan& plan, bool searched) const {
+    const Draft draft = slice_batch(place_modules(lowering_, plan), batch_);
+    const TaskGraph graph = lowering_.lower(draft, batch_);
+    DipOptions options = options_;
+    options.evaluations = searched ? kFinalEvaluations : 0;
+    options.time = std::chrono::milliseconds{0};
+    Nanoseconds slowest = 0;
+    for (const ReplicaGraph& replica : replica_graphs(graph)) {
+      try {
+        slowest = std::max(slowest, plan_by_descent(graph, replica, options).makespan);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::Infeasible) {
+          throw;
+        }
+        return kNever;
+      }
+    }
+    return slowest;
+  }
+
+  [[nodiscard]] Note chosen_note(std::size_t m, const ModulePlan& module) const {
+    std::string text = fmt::format("B {}, K {}", module.slice_instances, module.segments);
+    if (!module.layers.empty()) {
+      text += ", layers per chunk";
+      for (const int layers : module.layers) {
+        text += fmt::format(" {}", layers);
+      }
+    }
+    return {"chosen " + lowering_.problem().modules[m].name, text};
+  }
+
+  const Lowering& lowering_;
+  const Batch& batch_;
+  DipOptions options_;
+  std::size_t jobs_ = 1;
+  std::vector<Tried> tried_;
+};
+
+}  // namespace
+
+PartitionPlan search_partition(const Lowering& lowering, const Batch& representative,
+                               const DipOptions& options) {
+  return Search(lowering, representative, options).run(options.jobs);
+}
+
+}  // namespace dipsim::dip

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Improves the order of the passes of every rank, outside the space that priorities can express.
+#pragma once
+
+#include "schedulers/dip/compose.hpp"
+#include "schedulers/dip/pass_order.hpp"
+#include "schedulers/dip/replica_graph.hpp"
+#include "sim/core/random.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dipsim::dip {
+
+struct RefineOptions {
+  std::size_t steps = 1'000;  ///< moves looked at
+  std::uint64_t seed = 1;
+  Nanoseconds target = 0;  ///< a makespan that can't be beaten: reaching it ends the search
+};
+
+/// Simulated annealing over pass orders at fixed strategies, in several rounds of cooling that each
+/// start from the best order so far. A move takes one pass along its rank: most often a pass of a
+/// longest path, to its neighbour's place or to an end of its block, the passes that follow each
+/// other on the rank without idle time (only that can shorten the path: Grabowski et al. 1986;
+/// Balas and Vazacopoulos 1998); at times any pass by a few places, since a gain often needs two
+/// moves of which the first changes nothing. PassOrder::estimate() rejects most moves without
+/// timing them. Now and then two microbatches change places as a whole. Moves keep to the memory
+/// limit. Reproducible from the seed. Not thread-safe.
+class Refiner {
+ public:
+  /// `replica` must outlive the refiner.
+  explicit Refiner(const ReplicaGraph& replica);
+
+  /// Replaces the order of `composition` by the best one found; its strategies stay. Never worse.
+  void refine(Composition& composition, const RefineOptions& options);
+
+ private:
+  [[nodiscard]] double average_pass_time() const;
+  void find_path();
+  [[nodiscard]] std::optional<Move> draw();
+  [[nodiscard]] std::optional<Move> draw_critical();
+  [[nodiscard]] std::optional<Move> draw_any();
+  bool try_move(const std::optional<Move>& move, Nanoseconds limit);
+  bool try_exchange(Nanoseconds limit);
+  void exchange_places(Index one, Index other);
+  void sort_by_place();
+  [[nodiscard]] std::size_t pick(std::size_t count);
+
+  const ReplicaGraph* graph_;
+  PassOrder order_;
+  RandomStream random_;
+  std::vector<Index> path_;         ///< longest, from its first pass to its last
+  std::vector<std::size_t> block_;  ///< per place in path_: first place of its block, and the end
+  std::vector<Index> best_;         ///< sequence
+
+  // Of an exchange:
+  std::vector<Index> before_;   ///< sequence
+  std::vector<Index> after_;    ///< likewise
+  std::vector<Index> place_;    ///< per pass: where it should stand
+  std::vector<Index> missing_;  ///< per pass: inputs
+};
+
+}  // namespace dipsim::dip
