@@ -5,6 +5,7 @@
 #include "sim/cluster/kernel_time.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace dipsim {
@@ -131,8 +132,8 @@ std::vector<Strategy> pass_strategies(const CostTable& table, std::span<const La
     for (const Recompute& mix : layer_mixes(sum.blocks, candidates)) {
       add_mix(strategies, strategy_of(sum, RecomputeMode::Mixed, mix));
     }
-    std::ranges::stable_sort(strategies, {},
-                             [](const Strategy& s) { return std::pair(s.b, -s.f_to_i); });
+    std::ranges::sort(strategies, {},
+                      [](const Strategy& s) { return std::tuple(s.b, -s.f_to_i, s.mode); });
   }
   return strategies;
 }

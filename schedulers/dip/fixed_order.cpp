@@ -46,7 +46,12 @@ class VirtualMicrobatches {
           const auto& of_rank = chunks[rank];
           const auto c = static_cast<std::size_t>(
               std::distance(of_rank.begin(), of_rank.find(graph.task(replica.tasks[pass]).chunk)));
-          to[(rank * chunks_ + c) * microbatches_ + m].push_back(pass);
+          std::vector<Index>& passes = to[(rank * chunks_ + c) * microbatches_ + m];
+          passes.push_back(pass);
+          if (const Index weight = replica.weight[replica.passes[pass].pair];
+              !replica.is_forward(pass) && weight != ReplicaGraph::kNone) {
+            passes.push_back(weight);
+          }
         }
       };
       add(group.first_forward, group.last_forward, forward_);

@@ -8,15 +8,6 @@ namespace dipsim::dip {
 
 namespace {
 
-/// Bytes of a pair at a position of its interval.
-ByteCount bytes_at(const PairPlace& place, const PairOption& option, Index position) {
-  const PairBytes bytes = bytes_of(option);
-  if (position < place.backward) {
-    return bytes.before;
-  }
-  return position == place.backward ? bytes.during : bytes.after;
-}
-
 /// Whether `to` needs no more than `from` before a position of the interval.
 bool no_more_before(const PairPlace& place, const PairOption& from, const PairOption& to,
                     Index position) {
@@ -55,8 +46,8 @@ MemoryRepair::Relief MemoryRepair::best_relief(Index position, ByteCount missing
     const PairOption& now = options[choice[i]];
     const double cost = prices.cost(pair, choice[i]);
     for (Index row = 0; row < pair.option_count; ++row) {
-      const ByteCount bytes =
-          bytes_at(pair.place, now, position) - bytes_at(pair.place, options[row], position);
+      const ByteCount bytes = bytes_at(pair.place, bytes_of(now), position) -
+                              bytes_at(pair.place, bytes_of(options[row]), position);
       if (bytes <= 0 || !no_more_before(pair.place, now, options[row], position)) {
         continue;
       }

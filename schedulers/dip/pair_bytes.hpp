@@ -37,6 +37,14 @@ inline PairBytes bytes_of(const PairOption& option) {
   return {.before = option.held, .during = option.held + option.rebuilt, .after = option.kept};
 }
 
+/// At one position of the pair, first to last.
+inline ByteCount bytes_at(const PairPlace& place, const PairBytes& bytes, Index position) {
+  if (position < place.backward) {
+    return bytes.before;
+  }
+  return position == place.backward ? bytes.during : bytes.after;
+}
+
 /// Adds what the pair holds to `change`, whose prefix sums are the bytes held at each position: one
 /// more element than positions.
 inline void add_changes(std::span<ByteCount> change, const PairPlace& place,
@@ -50,13 +58,13 @@ inline void add_changes(std::span<ByteCount> change, const PairPlace& place,
 /// Least free bytes on each of the three parts. An empty part has more than any pair wants; so has
 /// the last one unless it is asked for.
 inline PairBytes room_for(const RangeSlack& slack, const PairPlace& place, bool ask_after) {
-  constexpr ByteCount plenty = std::numeric_limits<ByteCount>::max();
+  constexpr ByteCount kPlenty = std::numeric_limits<ByteCount>::max();
   return {
-      .before = place.first < place.backward ? slack.least(place.first, place.backward) : plenty,
+      .before = place.first < place.backward ? slack.least(place.first, place.backward) : kPlenty,
       .during = slack.at(place.backward),
       .after = ask_after && place.backward < place.last
                    ? slack.least(place.backward + 1, place.last + 1)
-                   : plenty};
+                   : kPlenty};
 }
 
 inline bool fits(const PairBytes& more, const PairBytes& room) {

@@ -198,6 +198,9 @@ class Search {
 
 PartitionPlan search_partition(const Lowering& lowering, const Batch& representative,
                                const DipOptions& options) {
+  if (!options.partitioner) {
+    return choose_partition(lowering, representative, options);  // nothing to search
+  }
   return Search(lowering, representative, options).run(options.jobs);
 }
 

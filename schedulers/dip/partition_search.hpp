@@ -14,7 +14,8 @@ namespace dipsim::dip {
 /// by one, while that helps; a plan counts as what plan_by_descent() gives without evaluations, and
 /// the best few are compared again with some. With options.balance every plan is tried with
 /// balance_layers() at several ramps too. Plans that don't fit are passed over; where none fits,
-/// the rules' plan is returned. Runs on options.jobs threads; the plan does not depend on them.
+/// the rules' plan is returned, as without options.partitioner. Runs on options.jobs threads; the
+/// plan does not depend on them.
 PartitionPlan search_partition(const Lowering& lowering, const Batch& representative,
                                const DipOptions& options);
 

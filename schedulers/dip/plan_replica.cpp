@@ -17,7 +17,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -86,6 +88,11 @@ void finish(BatchEvaluator& evaluator, Found& found) {
   }
 }
 
+bool keeps_to_limit(const ReplicaGraph& replica, std::span<const Index> sequence,
+                    std::span<const Index> choice) {
+  return std::ranges::min(least_free(replica, sequence, choice)) >= 0;
+}
+
 /// Improves a composition outside the space of priorities.
 class Polisher {
  public:
@@ -94,6 +101,7 @@ class Polisher {
         options_(options),
         refiner_(replica),
         chooser_(replica),
+        most_saving_(most_saving_choice(replica)),
         clock_(replica),
         durations_(replica.passes.size()) {}
 
@@ -105,7 +113,8 @@ class Polisher {
       if (next.makespan < best.makespan) {
         best = next;
       }
-      if (options_.memory_choice) {
+      // The order fits with its own strategies; those that hold least may rebuild or keep more.
+      if (options_.memory_choice && keeps_to_limit(replica_, next.sequence, most_saving_)) {
         chooser_.choose(next.sequence, next.choice);
         set_durations(replica_, next.choice, durations_);
         next.makespan = retime(clock_, next.sequence, durations_);
@@ -121,6 +130,7 @@ class Polisher {
   const DipOptions& options_;
   Refiner refiner_;
   MemoryChooser chooser_;
+  Choice most_saving_;
   PassClock clock_;
   std::vector<Nanoseconds> durations_;
 };
@@ -151,9 +161,7 @@ Composition polish_elites(const ReplicaGraph& replica, const DipOptions& options
 /// uniform ones. Throws Infeasible where none fit.
 Composition with_strategies(const ReplicaGraph& replica, std::vector<Index> sequence,
                             const DipOptions& options) {
-  const auto fits = [&](const Choice& choice) {
-    return std::ranges::min(least_free(replica, sequence, choice)) >= 0;
-  };
+  const auto fits = [&](const Choice& choice) { return keeps_to_limit(replica, sequence, choice); };
   std::vector<Choice> possible;
   if (options.memory_choice) {
     possible.push_back(most_saving_choice(replica));
@@ -204,6 +212,19 @@ Composition polish_for_a_time(const ReplicaGraph& replica, const DipOptions& opt
   return composition;
 }
 
+/// Refines the pass order at the strategies that it has.
+void refine_once(const ReplicaGraph& replica, const DipOptions& options, Composition& composition) {
+  Refiner refiner(replica);
+  if (options.time.count() == 0) {
+    refiner.refine(composition, {.steps = refine_steps(replica, options), .seed = options.seed});
+    return;
+  }
+  const SearchBudget budget = share_of(options, 1.0 - kGroupShare);
+  for (std::uint64_t seed = options.seed; budget.used(0) < 1.0; ++seed) {
+    refiner.refine(composition, {.steps = kTimedSteps, .seed = seed});
+  }
+}
+
 }  // namespace
 
 Composition plan_by_tree(const TaskGraph& graph, const ReplicaGraph& replica,
@@ -237,16 +258,25 @@ Composition plan_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
 Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
                                   const DipOptions& options) {
   const GraphView split = split_backwards(replica);
-  Composition best = expand(replica, split, plan_by_descent(graph, split.graph, options));
-  if (const auto whole = whole_backwards(replica)) {
+  const std::optional<GraphView> whole = whole_backwards(replica);
+  // What is kept from I to W may make split backwards need more memory than whole ones.
+  const auto possible = [](const GraphView& view) {
+    return fits(memory_level(view.graph, most_saving_choice(view.graph)));
+  };
+  const bool whole_fits = whole && possible(*whole);
+  std::optional<Composition> best;
+  if (!whole_fits || possible(split)) {
+    best = expand(replica, split, plan_by_descent(graph, split.graph, options));
+  }
+  if (whole_fits) {
     Composition other = expand(replica, *whole, plan_by_descent(graph, whole->graph, options));
     split_where_it_fits(replica, other);
-    Refiner(replica).refine(other, {.steps = refine_steps(replica, options), .seed = options.seed});
-    if (other.makespan < best.makespan) {
+    refine_once(replica, options, other);
+    if (!best || other.makespan < best->makespan) {
       best = std::move(other);
     }
   }
-  return best;
+  return *std::move(best);
 }
 
 }  // namespace dipsim::dip

@@ -22,7 +22,7 @@ constexpr StaticSchedule kSchedule{
 
 /// Shares of the memory that are tried as its memory_constraint, 100, 98, ... 80 %, as users lower
 /// it until the heaviest batch fits; before them, no constraint.
-constexpr int kLeastPercent = 80;
+constexpr int kLeastPercent = 30;
 constexpr int kPercentStep = 2;
 
 /// 1F1B whose stages are chosen by a rule of their own.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace dipsim {
@@ -119,13 +120,18 @@ Paths longest_paths(const TaskGraph& graph, std::span<const Duration> times) {
 
 /// Least share of a task in the load of its cell. F and I count their least times; W what is then
 /// missing to the least time that any strategy gives the whole pair, since a strategy may shift
-/// time from one to the other.
-Duration least_load(const TaskGraph& graph, const Task& task) {
+/// time from one to the other. Not where F or I may overlap with another pass: then they take the
+/// time of the two together, whatever the strategy.
+Duration least_load(const TaskGraph& graph, const Task& task,
+                    std::span<const std::uint8_t> overlaps) {
   const Duration least = least_time(graph, task);
-  if (task.op != Op::W || !graph.pair(task.pair).i.valid()) {
+  if (task.op != Op::W) {
     return least;
   }
   const Pair& pair = graph.pair(task.pair);
+  if (!pair.i.valid() || overlaps[pair.f.row()] != 0 || overlaps[pair.i.row()] != 0) {
+    return least;
+  }
   const Task& f = graph.task(pair.f);
   const Task& i = graph.task(pair.i);
   Duration together = Duration::max();
@@ -161,6 +167,11 @@ LowerBound lower_bound(const TaskGraph& graph) {
   const std::vector<Duration> times = least_times(graph);
   const Paths paths = longest_paths(graph, times);
   const std::vector<Duration> saving = overlap_savings(graph);
+  std::vector<std::uint8_t> overlaps(graph.tasks.size(), 0);
+  for (const Overlap& overlap : graph.overlaps) {
+    overlaps[overlap.f.row()] = 1;
+    overlaps[overlap.b.row()] = 1;
+  }
 
   LowerBound bound;
   std::vector<CellLoad> cells(graph.placement.cells.size());
@@ -171,7 +182,7 @@ LowerBound lower_bound(const TaskGraph& graph) {
     }
     const Duration tail = paths.tail[i].value_or(Duration{0});
     bound.critical_path = std::max(bound.critical_path, paths.head[i] + times[i] + tail);
-    const Duration own = least_load(graph, task) - saving[i];
+    const Duration own = least_load(graph, task, overlaps) - saving[i];
     for (const CellId cell : graph.rank(task.rank).cells) {
       CellLoad& load = cells[cell.row()];
       load.head = std::min(load.head, paths.head[i]);

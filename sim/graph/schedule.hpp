@@ -42,11 +42,11 @@ std::size_t uniform_row(std::span<const Item> allowed, RecomputeMode mode) {
   if (found == end) {
     found = find([&](RecomputeMode m) { return m > mode && m <= RecomputeMode::Full; });
   }
+  for (auto row = end; found == end && row-- > 0;) {
+    found = allowed[static_cast<std::size_t>(row)].mode != RecomputeMode::Mixed ? row : end;
+  }
   if (found == end) {
     found = end - 1;
-    while (found > 0 && allowed[static_cast<std::size_t>(found)].mode == RecomputeMode::Mixed) {
-      --found;
-    }
   }
   return static_cast<std::size_t>(found);
 }

@@ -98,9 +98,11 @@ TEST_CASE("layer mixes: eight equal layers that can only recompute in full make 
       .layers = 8, .selective = {}, .full = {.seconds = 2.0, .saved = 5, .rebuilt = 7}};
   const std::vector<Recompute> mixes = layer_mixes(std::span(&layers, 1), 10);
   REQUIRE(mixes.size() == 9);
-  for (int full = 0; full <= 8; ++full) {
+  for (std::int64_t full = 0; full <= 8; ++full) {
     CHECK(mixes[static_cast<std::size_t>(full)] ==
-          Recompute{.seconds = 2.0 * full, .saved = 5 * full, .rebuilt = full == 0 ? 0 : 7});
+          Recompute{.seconds = 2.0 * static_cast<double>(full),
+                    .saved = 5 * full,
+                    .rebuilt = full == 0 ? 0 : 7});
   }
 }
 

@@ -97,6 +97,8 @@ std::optional<Planned> plan(const ScheduleInfo& info, const SyntheticSpec& spec)
   const Lowering* lowering = subject.lowering.get();
   const Batch& batch = subject.batch;
   PlannerOptions options;
+  options.dip.evaluations = 20;  // of the searches: enough to reach all their parts
+  options.dip.jobs = 1;
   if (!info.chooses_memory) {
     options.chunks_per_rank = spec.chunks;
   }

@@ -191,8 +191,7 @@ std::vector<Index> natural(const OrderCase& made) {
   dip::set_durations(made.replica, made.choice, durations);
   const dip::MemoryLevel level = dip::memory_level(made.replica, made.choice);
   dip::Interleaver interleaver(made.replica);
-  const auto sequence =
-      interleaver.run(dip::natural_order(made.replica), durations, level, level);
+  const auto sequence = interleaver.run(dip::natural_order(made.replica), durations, level, level);
   return {sequence.begin(), sequence.end()};
 }
 
@@ -266,7 +265,7 @@ TEST_CASE("dip refine: nothing changes without steps, or where the target is rea
 }
 
 TEST_CASE("dip refine: on tiny pipelines it finds the best of all orders") {
-  // Two ranks, up to 8 passes on each; from a random order, with memory for it and little more.
+  // Two ranks, up to 8 passes on each, with plenty of memory or just what the start needs.
   std::size_t improved = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);
@@ -290,7 +289,7 @@ TEST_CASE("dip refine: on tiny pipelines it finds the best of all orders") {
     OrderCase made{.graph = test::pipeline(spec), .replica = {}, .choice = {}, .sequence = {}};
     made.replica = dip::replica_graphs(made.graph).front();
     made.choice.assign(made.replica.pair_count(), 0);
-    made.sequence = getenv("RND") ? test::random_sequence(made.replica, random) : natural(made);
+    made.sequence = seed % 5 == 0 ? test::random_sequence(made.replica, random) : natural(made);
     const Composition start = composition_of(made);
     const Timeline timeline =
         OrderEvaluator(made.graph)
@@ -300,7 +299,7 @@ TEST_CASE("dip refine: on tiny pipelines it finds the best of all orders") {
       made.replica = dip::replica_graphs(made.graph).front();
     }
     Composition refined = start;
-    Refiner(made.replica).refine(refined, {.steps = getenv("ST")?(size_t)atoi(getenv("ST")):4000, .seed = seed, .target = 0});MESSAGE(start.makespan);
+    Refiner(made.replica).refine(refined, {.steps = 10'000, .seed = seed, .target = 0});
     CHECK(refined.makespan == BestOrder(made.replica, made.choice).find(refined.makespan));
     improved += refined.makespan < start.makespan ? 1U : 0U;
   }

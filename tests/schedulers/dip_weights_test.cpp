@@ -223,8 +223,8 @@ TEST_CASE("dip weights: any order at any level keeps to backlog, precedence and 
     for (const int backlog : {0, 1, 2, 4, kNoLimit}) {
       CAPTURE(backlog);
       const WeightRule rule{.backlog = backlog, .fit = 0.25 * double(random.integer(1, 4))};
-      const auto sequence =
-          interleaver.run(test::random_groups(replica, random), durations, soft, hard, rule);
+      const auto sequence = interleaver.run(test::random_groups(replica, random), durations, soft,
+                                            hard, rule, 0.25 * double(random.integer(1, 4)));
       if (sequence.empty()) {  // allowed where a microbatch alone needs nearly everything
         CHECK_FALSE(test::fits_easily(hard));
         continue;

@@ -95,10 +95,8 @@ class CbcProgram {
   void add_column(const dip::PairPlace& place, const dip::PairOption& option, std::size_t pair) {
     const dip::PairBytes bytes = dip::bytes_of(option);
     for (dip::Index p = place.first; p <= place.last; ++p) {
-      const dip::ByteCount used =
-          p < place.backward ? bytes.before : (p == place.backward ? bytes.during : bytes.after);
       row_.push_back(static_cast<int>(p));
-      value_.push_back(static_cast<double>(used) * per_byte_);
+      value_.push_back(static_cast<double>(dip::bytes_at(place, bytes, p)) * per_byte_);
     }
     row_.push_back(static_cast<int>(pair));
     value_.push_back(1.0);

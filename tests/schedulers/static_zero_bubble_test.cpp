@@ -148,7 +148,8 @@ TEST_CASE("memory of 1F1B: the largest p successive microbatches, and what one t
 }
 
 TEST_CASE(
-    "zero bubble: every candidate is a whole order, timed as evaluated; the shortest is taken") {
+    "zero bubble: every candidate is a whole order, timed as evaluated, and the shortest is "
+    "taken") {
   CHECK(rc::check([] {
     SyntheticSpec spec;
     spec.ranks = *rc::gen::inRange(1, 6);
