@@ -50,10 +50,10 @@ PlacedSchedule::PlacedSchedule(const ScheduleChoice& choice, const Lowering& low
 
 bool PlacedSchedule::repeats(const Variant& variant, const Placed& placed) const {
   if (placed.impossible || variant.options.place_each_batch ||
-      variant.options.memory_percent == 0) {
+      variant.options.activation_percent == 0) {
     return false;
   }
-  // The memory that a partition plans with shows in nothing but the placement.
+  // How a partition counts activations shows in nothing but the placement.
   for (std::size_t row = 0; row < variants_.size(); ++row) {
     const PlannerOptions& earlier = variants_[row].options;
     if (earlier.recompute == variant.options.recompute &&

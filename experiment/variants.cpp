@@ -20,8 +20,8 @@ std::string label_of(const PlannerOptions& options, bool chunks_vary) {
   if (chunks_vary) {
     label = fmt::format("v={} {}", options.chunks_per_rank, label);
   }
-  if (options.memory_percent != 0) {
-    label += fmt::format(" within {} %", options.memory_percent);
+  if (options.activation_percent != 0) {
+    label += fmt::format(", activations at {} %", options.activation_percent);
   }
   return label;
 }

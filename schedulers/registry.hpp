@@ -23,8 +23,8 @@ struct PlannerOptions {
   int chunks_per_rank = 0;                        ///< 0: the schedule's default
   PartitionRule partition = PartitionRule::PassTime;
   std::vector<int> given_layers{};  ///< per stage, for PartitionRule::Given
-  int memory_percent = 0;           ///< of the ranks' memory that a partition plans with; 0: all
-                                    ///< cuts are allowed, whatever they need
+  int activation_percent = 0;       ///< at which a partition counts the activations of its batch,
+                                    ///< to find what fits; 0: it does not look at memory
   bool place_each_batch = false;    ///< anew on the very batch, instead of once per run
   DipOptions dip{};
 };

@@ -88,7 +88,7 @@ ScheduleInfo dynapipe() {
               "DynaPipe (EuroSys'24, doi 10.1145/3627703.3629585), adaptive schedule and order of "
               "microbatches; "
               "the authors' schedule_opt",
-          .alternatives = cuts_within_memory,
+          .alternatives = cuts_that_fit,
           .make = [](const PlannerOptions& options) {
             return make_static_planner(kSchedule, options);
           }};

@@ -20,10 +20,12 @@ namespace {
 constexpr StaticSchedule kSchedule{
     .name = "nnscaler", .rank_of = round_robin, .steps = one_f_one_b_steps};
 
-/// Shares of the memory that are tried as its memory_constraint, 100, 98, ... 80 %, as users lower
-/// it until the heaviest batch fits; before them, no constraint.
-constexpr int kLeastPercent = 30;
-constexpr int kPercentStep = 2;
+/// What the activations of the representative batch are counted at, in percent, when memory is
+/// planned: the more, the heavier may other batches be. A batch that is placed for itself needs
+/// room for scratch memory only.
+constexpr int kPercentStep = 5;
+constexpr int kMostPercent = 300;
+constexpr int kMostPercentForItself = 120;
 
 /// 1F1B whose stages are chosen by a rule of their own.
 class NnscalerPlanner final : public Planner {
@@ -39,9 +41,10 @@ class NnscalerPlanner final : public Planner {
     Placement placement = make_static_planner(kSchedule, given)->place(lowering, representative);
     for (Note& note : placement.notes) {
       if (note.name == "partition by") {
-        note.text = options_.memory_percent == 0
+        note.text = options_.activation_percent == 0
                         ? "time"
-                        : fmt::format("time, within {} % of memory", options_.memory_percent);
+                        : fmt::format("time, of the cuts that fit with activations at {} %",
+                                      options_.activation_percent);
       }
     }
     return placement;
@@ -60,13 +63,13 @@ class NnscalerPlanner final : public Planner {
   [[nodiscard]] std::vector<int> layers_per_stage(const Lowering& lowering,
                                                   const Batch& batch) const {
     const auto times = layer_times(lowering, batch, options_.recompute);
-    if (options_.memory_percent == 0) {
+    if (options_.activation_percent == 0) {
       return balanced_partition(times, lowering.problem().depth());
     }
     const std::optional<std::vector<int>> counts = balanced_partition(
-        times, stage_ends(lowering, batch, options_.recompute, options_.memory_percent));
+        times, stage_ends(lowering, batch, options_.recompute, options_.activation_percent));
     if (!counts) {
-      fail_infeasible("partition", "no cut of the layers keeps every stage within that memory");
+      fail_infeasible("partition", "no cut of the layers keeps every stage within its memory");
     }
     return *counts;
   }
@@ -89,9 +92,10 @@ ScheduleInfo nnscaler() {
           .alternatives =
               [](const PlannerOptions& asked, const Problem& /*problem*/) {
                 std::vector<PlannerOptions> alternatives = {asked};
-                for (int percent = 100; percent >= kLeastPercent; percent -= kPercentStep) {
+                const int most = asked.place_each_batch ? kMostPercentForItself : kMostPercent;
+                for (int percent = 100; percent <= most; percent += kPercentStep) {
                   alternatives.push_back(asked);
-                  alternatives.back().memory_percent = percent;
+                  alternatives.back().activation_percent = percent;
                 }
                 return alternatives;
               },

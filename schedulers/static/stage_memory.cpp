@@ -54,8 +54,12 @@ std::int64_t largest_window(std::span<const std::int64_t> kept, const Batch& bat
 /// A stage that grows at its end and shrinks at its begin.
 class Stage {
  public:
-  Stage(std::span<const LayerNeed> layers, const Batch& batch, int in_flight)
-      : layers_(layers), batch_(batch), in_flight_(in_flight), kept_(batch.microbatches(), 0) {}
+  Stage(std::span<const LayerNeed> layers, const Batch& batch, int in_flight, int percent)
+      : layers_(layers),
+        batch_(batch),
+        in_flight_(in_flight),
+        percent_(percent),
+        kept_(batch.microbatches(), 0) {}
 
   void add_last() { change(layers_[end_++], 1); }
 
@@ -66,7 +70,7 @@ class Stage {
     for (const LayerNeed& layer : layers_.subspan(begin_, end_ - begin_)) {
       rebuilt = std::max(rebuilt, layer.rebuilt);
     }
-    return state_ + largest_window(kept_, batch_, in_flight_) + rebuilt;
+    return state_ + (largest_window(kept_, batch_, in_flight_) + rebuilt) * percent_ / 100;
   }
 
   [[nodiscard]] std::size_t end() const { return end_; }
@@ -82,6 +86,7 @@ class Stage {
   std::span<const LayerNeed> layers_;
   const Batch& batch_;
   int in_flight_;
+  int percent_;  ///< at which activations count
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t state_ = 0;
@@ -104,14 +109,12 @@ std::vector<std::size_t> ends_within(Stage stage, std::size_t layers, std::int64
   return ends;
 }
 
-/// What a percentage of the memory of the ranks at this position leaves beside their reserve.
-std::int64_t room_at(const Problem& problem, int position, int percent) {
+/// What the memory of the ranks at this position leaves beside their reserve.
+std::int64_t room_at(const Problem& problem, int position) {
   std::int64_t room = std::numeric_limits<std::int64_t>::max();
   for (const Rank& rank : problem.ranks) {
     if (rank.position == position) {
-      const std::int64_t limit = rank.memory_limit.count;
-      const std::int64_t share = limit / 100 * percent + limit % 100 * percent / 100;
-      room = std::min(room, share - rank.reserved.count);
+      room = std::min(room, rank.memory_limit.count - rank.reserved.count);
     }
   }
   return room;
@@ -119,7 +122,8 @@ std::int64_t room_at(const Problem& problem, int position, int percent) {
 
 }  // namespace
 
-RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode, int percent) {
+RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode,
+                   int activation_percent) {
   const Problem& problem = lowering.problem();
   std::vector<LayerNeed> layers;
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
@@ -130,8 +134,8 @@ RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode m
   }
   RunEnds ends;
   for (int position = 0; position < problem.depth(); ++position) {
-    ends.push_back(ends_within(Stage(layers, batch, problem.depth() - position), layers.size(),
-                               room_at(problem, position, percent)));
+    const Stage stage(layers, batch, problem.depth() - position, activation_percent);
+    ends.push_back(ends_within(stage, layers.size(), room_at(problem, position)));
   }
   return ends;
 }

@@ -10,12 +10,13 @@
 namespace dipsim {
 
 /// For each rank, and each layer of the concatenated modules that its stage may begin with, where
-/// the stage must end so that it needs at most `percent` of what the rank may use. A stage needs,
-/// on the most demanding stretch of the batch: the reserve, weights, gradients and optimizer state
-/// of its layers, what they keep of the microbatches in flight (p - i consecutive ones on rank i,
-/// the number that nnScaler's solver multiplies activations with: pipeline_solver.py,
-/// calc_min_mem), and what the recomputation of one layer brings back. Scratch memory of a running
-/// pass is unknown here.
-RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode, int percent);
+/// the stage must end so that it fits in the memory of the rank. A stage needs the reserve,
+/// weights, gradients and optimizer state of its layers, and at `activation_percent` of what they
+/// are on the most demanding stretch of the batch: what its layers keep of the microbatches in
+/// flight (p - i consecutive ones on rank i, the number that nnScaler's solver multiplies
+/// activations with: pipeline_solver.py, calc_min_mem), and what the recomputation of one layer
+/// brings back. Scratch memory of a running pass is unknown here.
+RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode,
+                   int activation_percent);
 
 }  // namespace dipsim

@@ -136,24 +136,25 @@ class StaticPlanner final : public Planner {
   [[nodiscard]] std::vector<int> layers_by_time(const Lowering& lowering, const Batch& batch,
                                                 int stages) const {
     const auto times = layer_times(lowering, batch, options_.recompute);
-    if (options_.memory_percent == 0) {
+    if (options_.activation_percent == 0) {
       return balanced_partition(times, stages);
     }
     if (chunks_ != 1) {
       fail_input("partition", "memory is planned with for one chunk per rank only");
     }
     const std::optional<std::vector<int>> counts = balanced_partition(
-        times, stage_ends(lowering, batch, options_.recompute, options_.memory_percent));
+        times, stage_ends(lowering, batch, options_.recompute, options_.activation_percent));
     if (!counts) {
-      fail_infeasible("partition", "no cut of the layers keeps every stage within that memory");
+      fail_infeasible("partition", "no cut of the layers keeps every stage within its memory");
     }
     return *counts;
   }
 
   [[nodiscard]] std::string partition_note() const {
     std::string note(name_of(options_.partition));
-    if (options_.partition == PartitionRule::PassTime && options_.memory_percent != 0) {
-      note += fmt::format(", within {} % of memory", options_.memory_percent);
+    if (options_.partition == PartitionRule::PassTime && options_.activation_percent != 0) {
+      note += fmt::format(", of the cuts that fit with activations at {} %",
+                          options_.activation_percent);
     }
     return note;
   }
@@ -184,17 +185,16 @@ class StaticPlanner final : public Planner {
 
 int round_robin(const PipelineShape& shape, int stage) { return stage % shape.ranks; }
 
-std::vector<PlannerOptions> cuts_within_memory(const PlannerOptions& asked,
-                                               const Problem& problem) {
+std::vector<PlannerOptions> cuts_that_fit(const PlannerOptions& asked, const Problem& problem) {
   std::vector<PlannerOptions> alternatives = {asked};
   if (asked.partition != PartitionRule::PassTime || count_layers(problem) <= problem.depth()) {
     return alternatives;  // only one cut
   }
-  constexpr int kLeastPercent = 80;
-  constexpr int kStep = 2;
-  for (int percent = 100; percent >= kLeastPercent; percent -= kStep) {
+  constexpr int kMostPercent = 200;
+  constexpr int kStep = 10;
+  for (int percent = 100; percent <= kMostPercent; percent += kStep) {
     alternatives.push_back(asked);
-    alternatives.back().memory_percent = percent;
+    alternatives.back().activation_percent = percent;
   }
   return alternatives;
 }

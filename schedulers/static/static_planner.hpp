@@ -36,9 +36,10 @@ struct StaticSchedule {
 /// Stage s on rank s mod p: a microbatch goes round all ranks once per chunk.
 int round_robin(const PipelineShape& shape, int stage);
 
-/// What was asked, then, where it cuts by time and there are several cuts, the same within 100, 98,
-/// … 80 % of memory: for ScheduleInfo::alternatives of schedules with one chunk per rank.
-std::vector<PlannerOptions> cuts_within_memory(const PlannerOptions& asked, const Problem& problem);
+/// What was asked; then, where it cuts by time and there are several cuts, the same with the
+/// activations of the batch counted at 100, 110, … 200 % to find the cuts that fit. For
+/// ScheduleInfo::alternatives of schedules with one chunk per rank.
+std::vector<PlannerOptions> cuts_that_fit(const PlannerOptions& asked, const Problem& problem);
 
 /// Plans with this schedule; each replica is a copy of its own. `schedule` must outlive the
 /// planner. Throws Input where the schedule does not allow options.chunks_per_rank.

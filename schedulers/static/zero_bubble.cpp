@@ -232,7 +232,7 @@ ScheduleInfo zb_1p() {
           "Zero Bubble Pipeline Parallelism (ICLR'24, arXiv 2401.10241) §3.1; the authors' "
           "scheduler/zb.py",
       .split_backward = kOnce.split_backward,
-      .alternatives = cuts_within_memory,
+      .alternatives = cuts_that_fit,
       .make = [](const PlannerOptions& options) { return make_static_planner(kOnce, options); }};
 }
 
@@ -244,7 +244,7 @@ ScheduleInfo zb_2p() {
           "Zero Bubble Pipeline Parallelism (ICLR'24, arXiv 2401.10241) §3.1; the authors' "
           "scheduler/zb.py",
       .split_backward = kTwice.split_backward,
-      .alternatives = cuts_within_memory,
+      .alternatives = cuts_that_fit,
       .make = [](const PlannerOptions& options) { return make_static_planner(kTwice, options); }};
 }
 

@@ -188,8 +188,12 @@ TEST_CASE("a lowered draft is a valid task graph with the model's FLOPs") {
         }
       }
     }
+    draft.layer_mixes = split;
     const TaskGraph graph = lowering.lower(draft, batch);
     CHECK_NOTHROW(validate(graph));
+    for (const Pair& pair : graph.pairs) {
+      CHECK((pair.strategy_count > 3) == draft.layer_mixes);
+    }
     CHECK(graph.model_flops == lowering.model_flops(batch));
     CHECK(std::ranges::any_of(graph.tasks, [](const Task& task) { return task.op == Op::W; }) ==
           split);

@@ -278,4 +278,12 @@ inline dip::GroupOrder random_groups(const dip::ReplicaGraph& replica, RandomStr
   return order;
 }
 
+inline bool is_permutation_of_groups(const dip::ReplicaGraph& replica,
+                                     std::vector<dip::Index> order) {
+  std::ranges::sort(order);
+  std::vector<dip::Index> all(replica.groups.size());
+  std::iota(all.begin(), all.end(), dip::Index{0});
+  return order == all;
+}
+
 }  // namespace dipsim::test

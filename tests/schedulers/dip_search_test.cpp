@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The searches over priorities: start orders, simulated annealing, tree search.
+// The searches over priorities: simulated annealing and tree search.
 #include "schedulers/dip/batch_evaluator.hpp"
 #include "schedulers/dip/compose.hpp"
 #include "schedulers/dip/local_search.hpp"
@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -92,18 +91,11 @@ bool all_same(const std::vector<Found>& a, const std::vector<Found>& b) {
   return std::ranges::equal(a, b, same);
 }
 
-bool is_permutation_of_groups(const ReplicaGraph& replica, std::vector<Index> order) {
-  std::ranges::sort(order);
-  std::vector<Index> all(replica.groups.size());
-  std::iota(all.begin(), all.end(), Index{0});
-  return order == all;
-}
-
 /// What was found is an order of all groups whose composition is what it says.
 void check_found(const Case& searched, const Found& found) {
   CHECK(found.composition.makespan <= searched.start.composition.makespan);
-  CHECK(is_permutation_of_groups(searched.replica, found.candidate.order.forward));
-  CHECK(is_permutation_of_groups(searched.replica, found.candidate.order.backward));
+  CHECK(test::is_permutation_of_groups(searched.replica, found.candidate.order.forward));
+  CHECK(test::is_permutation_of_groups(searched.replica, found.candidate.order.backward));
   REQUIRE(test::follows_precedence(searched.replica, found.composition.sequence));
   const Schedule schedule = test::schedule_of(searched.graph, searched.replica,
                                               found.composition.sequence, found.composition.choice);
@@ -113,63 +105,6 @@ void check_found(const Case& searched, const Found& found) {
 }
 
 }  // namespace
-
-TEST_CASE("dip start orders: natural, lightest and heaviest first, light ends, and light outside") {
-  // Microbatches 0 to 4 by time of all passes: 30, 10, 50, 20, 40; two groups each.
-  PipelineSpec spec;
-  spec.ranks = 1;
-  spec.segments = {1, 1};
-  const std::vector<std::int64_t> times = {30, 10, 50, 20, 40};
-  for (int m = 0; m < 5; ++m) {
-    const std::int64_t time = times[static_cast<std::size_t>(m)];
-    // The fast strategy counts; the slow one would turn the order round.
-    const Strategy slow = test::strategy(RecomputeMode::Full, 100, 1000 - 10 * time, 0);
-    spec.works.push_back(test::work(m, 0, {test::keep(1, time / 2 - 1, 1), slow}));
-    spec.works.push_back(test::work(m, 1, {test::keep(1, time / 2 - 1, 1), slow}));
-  }
-  const TaskGraph graph = test::pipeline(spec);
-  const ReplicaGraph replica = dip::replica_graphs(graph).front();
-  std::vector<std::vector<Index>> found;
-  for (const GroupOrder& order : dip::start_orders(replica)) {
-    CHECK(is_permutation_of_groups(replica, order.forward));
-    CHECK(order.backward == order.forward);
-    std::vector<Index> microbatches;
-    for (std::size_t i = 0; i < order.forward.size(); i += 2) {
-      CHECK(order.forward[i] % 2 == 0);  // whole, encoder first
-      CHECK(order.forward[i + 1] == order.forward[i] + 1);
-      microbatches.push_back(order.forward[i] / 2);
-    }
-    found.push_back(microbatches);
-  }
-  REQUIRE(!found.empty());
-  CHECK(found.front() == std::vector<Index>{0, 1, 2, 3, 4});
-  std::vector<std::vector<Index>> expected = {
-      {0, 1, 2, 3, 4}, {1, 0, 2, 4, 3},  // natural; lightest first, second lightest last
-      {1, 3, 0, 4, 2}, {1, 0, 4, 2, 3},  // lightest first
-      {2, 4, 0, 3, 1}, {1, 2, 4, 0, 3},  // heaviest first
-      {1, 0, 2, 4, 3}, {1, 0, 2, 4, 3},  // light at both ends: 10 30 50 40 20
-  };
-  std::ranges::sort(expected);
-  std::ranges::sort(found);
-  CHECK(found == expected);
-}
-
-TEST_CASE("dip start orders: with one microbatch there is only the natural one") {
-  PipelineSpec spec;
-  spec.segments = {1, 1};
-  spec.works = {test::work(0, 0, {test::keep(1, 2, 1)}), test::work(0, 1, {test::keep(1, 2, 1)})};
-  const TaskGraph graph = test::pipeline(spec);
-  const ReplicaGraph replica = dip::replica_graphs(graph).front();
-  REQUIRE(dip::start_orders(replica).size() == 1);
-  CHECK(dip::start_orders(replica).front() == dip::natural_order(replica));
-  // Two: the heavier one can stand first or last.
-  spec.works.push_back(test::work(1, 1, {test::keep(1, 1, 1)}));
-  const TaskGraph two = test::pipeline(spec);
-  for (const GroupOrder& order : dip::start_orders(dip::replica_graphs(two).front())) {
-    CHECK((order.forward == std::vector<Index>{0, 1, 2} ||
-           order.forward == std::vector<Index>{2, 0, 1}));
-  }
-}
 
 TEST_CASE("dip local search: the plan does not depend on the number of threads") {
   std::size_t improved = 0;
@@ -228,6 +163,13 @@ TEST_CASE("dip tree search: the plan does not depend on the number of threads") 
     const Found alone = searched.climb(150, tree, seed, 1);
     check_found(searched, alone);
     improved += alone.composition.makespan < searched.start.composition.makespan ? 1U : 0U;
+    const DipOptions options = with_jobs(1);
+    BatchEvaluator evaluator(searched.graph, searched.replica, options);
+    if (!same(alone, searched.start)) {  // the order gives the composition
+      const auto again =
+          evaluator.compose_once({&alone.candidate, 1}, searched.start.composition.choice);
+      CHECK(again.front().sequence == alone.composition.sequence);
+    }
     if (!tree.separate_backwards) {
       CHECK(alone.candidate.order.backward == alone.candidate.order.forward);
     }

@@ -153,13 +153,13 @@ TEST_CASE("dip weights: one starts when the idle time is at least its share, not
   CHECK(run(21, 0.5).interleaver.makespan() == 302);
 }
 
-TEST_CASE("dip weights: what arrives meanwhile takes back the gap that one was to fill") {
-  // Rank 0 has run I0 (9-11) when I1 of rank 1, which is still running, is not known yet: W0 would
-  // start at once. But the arrival becomes known before rank 0's turn comes.
+TEST_CASE("dip weights: what becomes known meanwhile takes back the gap that one was to fill") {
   PipelineSpec spec = split_pipeline(2, 2, plain(2, 2, 50));
+  spec.works[1].strategies = {plain(4, 2, 50)};
   spec.latency = Duration{3};
-  // Rank 0: F0 0-2, F1 2-4. Rank 1: F0 5-7, I0 7-9, F1 9-11, I1 11-13. Rank 0: I0 12-14; I1 is
-  // placed at 11, before rank 0's turn at 14, and arrives at 16: 2 ns are no gap for 50.
+  // Rank 0: F0 0-2, F1 2-6. Rank 1: F0 5-7, I0 7-9, F1 9-13. Rank 0: I0 12-14; then nothing is on
+  // its way, and W0 is to start at 14. But at 13 rank 1 begins I1, which arrives at 18: 4 ns are no
+  // gap for 50.
   const Run run(spec, {.backlog = kNoLimit, .fit = 0.5});
   CHECK(run.on(0) == "F0 F1 I0 I1 W0 W1");
   CHECK(run.on(1) == "F0 I0 F1 I1 W0 W1");

@@ -117,7 +117,7 @@ TEST_CASE("nnscaler: a memory that no cut keeps to is infeasible, one that some 
   const Batch small = test::fake_batch({{{1}}});
   const Batch large = test::fake_batch({{{1'000'000'000}}, {{1'000'000'000}}});
   PlannerOptions options;
-  options.memory_percent = 1;  // 1.1e10 bytes: 5 layers in flight twice, 10 once
+  options.activation_percent = 10'000;  // as if 1.1e10 bytes: 5 layers in flight twice, 10 once
   const auto layers = [&](const Batch& batch) {
     const auto notes = find_schedule("nnscaler").make(options)->place(costs, batch).notes;
     return std::ranges::find(notes, "layers per stage", &Note::name)->text;
@@ -128,10 +128,10 @@ TEST_CASE("nnscaler: a memory that no cut keeps to is infeasible, one that some 
   CHECK(layers(heavier) == "2 4");  // 2 layers twice, 5 once
   const Batch heaviest =
       test::fake_batch({{{2'147'000'000}}, {{2'147'000'000}}, {{2'147'000'000}}});
-  options.memory_percent = 0;
+  options.activation_percent = 0;
   CHECK(layers(heaviest) == "3 3");
   const FakeCosts longer({{"lm", 9, 1, 1, 1, true, {}}}, 2);
-  options.memory_percent = 1;
+  options.activation_percent = 10'000;
   CHECK_THROWS_WITH_AS((void)find_schedule("nnscaler").make(options)->place(longer, heaviest),
                        doctest::Contains("no cut of the layers"), Error);
 }

@@ -108,17 +108,18 @@ TEST_CASE("more chunks than a schedule has are refused before anything is planne
   CHECK_THROWS_AS(find_schedule("interleaved").make(options), Error);
 }
 
-TEST_CASE("a cut by time may keep every stage within a share of memory") {
+TEST_CASE("a cut by time may be one of those that fit in memory") {
   const FakeCosts costs({{"lm", 6, 1, 1, 1, true, {}}}, 2);  // 2^40 bytes per rank
   const Batch heavy = test::fake_batch({{{2'000'000'000}}, {{2'000'000'000}}});
   PlannerOptions options;
   for (const char* name : {"1f1b", "zb-1p", "zb-2p", "dynapipe"}) {
     CAPTURE(name);
-    options.memory_percent = 0;
+    options.activation_percent = 0;
     CHECK(find_schedule(name).make(options)->place(costs, heavy).notes[2].text == "3 3");
-    options.memory_percent = 1;  // 1.1e10 bytes: 2 layers in flight twice, 5 once
+    options.activation_percent = 10'000;  // 2e11 a layer: 2 layers in flight twice, 5 once
     const auto notes = find_schedule(name).make(options)->place(costs, heavy).notes;
-    CHECK(notes[1] == Note{"partition by", "time, within 1 % of memory"});
+    CHECK(notes[1] ==
+          Note{"partition by", "time, of the cuts that fit with activations at 10000 %"});
     CHECK(notes[2] == Note{"layers per stage", "2 4"});
     const FakeCosts longer({{"lm", 9, 1, 1, 1, true, {}}}, 2);
     CHECK_THROWS_WITH_AS((void)find_schedule(name).make(options)->place(longer, heavy),
@@ -128,17 +129,17 @@ TEST_CASE("a cut by time may keep every stage within a share of memory") {
                        doctest::Contains("for one chunk per rank only"), Error);
 }
 
-TEST_CASE("orders that depend on memory try cuts within shares of it, where cuts by time differ") {
+TEST_CASE("orders that depend on memory try several cuts that fit, where cuts by time differ") {
   const FakeCosts costs({{"lm", 6, 1, 1, 1, true, {}}}, 2);
   for (const char* name : {"zb-1p", "zb-2p", "dynapipe"}) {
     CAPTURE(name);
     const ScheduleInfo& info = find_schedule(name);
     REQUIRE((info.alternatives != nullptr));
-    std::vector<int> shares;
+    std::vector<int> percents;
     for (const PlannerOptions& alternative : info.alternatives({}, costs.problem())) {
-      shares.push_back(alternative.memory_percent);
+      percents.push_back(alternative.activation_percent);
     }
-    CHECK(shares == std::vector<int>{0, 100, 98, 96, 94, 92, 90, 88, 86, 84, 82, 80});
+    CHECK(percents == std::vector<int>{0, 100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200});
     PlannerOptions by_parameters;
     by_parameters.partition = PartitionRule::Parameters;
     CHECK(info.alternatives(by_parameters, costs.problem()).size() == 1);

@@ -49,15 +49,22 @@ TEST_CASE("a stage of 1F1B ends where state and microbatches in flight fill the 
   REQUIRE(keep.size() == 2);
   CHECK(keep[0] == Ends{3, 4, 5, 6, 6, 6});
   CHECK(keep[1] == Ends{4, 5, 6, 6, 6, 6});
-  // Under full a stage rebuilds 4 bytes of one layer: 4 · 18 + 4 fit in 90.
-  const RunEnds full = stage_ends(costs, batch, RecomputeMode::Full, 100);
-  CHECK(full[0] == Ends{4, 5, 6, 6, 6, 6});
-  // 34 % leave 24 bytes: a layer on rank 0 and one on rank 1.
-  CHECK(stage_ends(costs, batch, RecomputeMode::Keep, 34)[0] == Ends{1, 2, 3, 4, 5, 6});
-  // 33 % leave 23: none on rank 0, one on rank 1. 5 % do not cover the reserve.
-  CHECK(stage_ends(costs, batch, RecomputeMode::Keep, 33)[0] == Ends{0, 1, 2, 3, 4, 5});
-  CHECK(stage_ends(costs, batch, RecomputeMode::Keep, 33)[1] == Ends{1, 2, 3, 4, 5, 6});
-  CHECK(stage_ends(costs, batch, RecomputeMode::Keep, 5)[1] == Ends{0, 1, 2, 3, 4, 5});
+  // At 250 % a layer needs 18 + 15 on rank 0 and 18 + 10 on rank 1.
+  const RunEnds more = stage_ends(costs, batch, RecomputeMode::Keep, 250);
+  CHECK(more[0] == Ends{2, 3, 4, 5, 6, 6});
+  CHECK(more[1] == Ends{3, 4, 5, 6, 6, 6});
+  // Under full a stage rebuilds 4 bytes of one layer: 4 · 18 + 4 fit in 90; at 500 % 3 · 18 + 20.
+  CHECK(stage_ends(costs, batch, RecomputeMode::Full, 100)[0] == Ends{4, 5, 6, 6, 6, 6});
+  CHECK(stage_ends(costs, batch, RecomputeMode::Full, 500)[0] == Ends{3, 4, 5, 6, 6, 6});
+  // 24 bytes are one layer on rank 0, 23 none; less than the reserve is none anywhere.
+  const auto with_limit = [&](std::int64_t limit) {
+    const Limited small({{"lm", 6, 1, 1, 1, true, {}}}, 2, limit, 10);
+    return stage_ends(small, batch, RecomputeMode::Keep, 100);
+  };
+  CHECK(with_limit(34)[0] == Ends{1, 2, 3, 4, 5, 6});
+  CHECK(with_limit(33)[0] == Ends{0, 1, 2, 3, 4, 5});
+  CHECK(with_limit(33)[1] == Ends{1, 2, 3, 4, 5, 6});
+  CHECK(with_limit(5)[1] == Ends{0, 1, 2, 3, 4, 5});
 }
 
 TEST_CASE("microbatches of different replicas are never in flight together") {
