@@ -32,12 +32,14 @@ class CostSource {
   [[nodiscard]] virtual std::vector<Strategy> strategies(std::span<const LayerRange> layers,
                                                          const Work& work,
                                                          const Batch& batch) const = 0;
+
   /// The same with mixes of modes among the layers, for drafts that want them.
   [[nodiscard]] virtual std::vector<Strategy> mixed_strategies(std::span<const LayerRange> layers,
                                                                const Work& work,
                                                                const Batch& batch) const {
     return strategies(layers, work, batch);
   }
+
   /// Extra memory while F (and I or B) of these layers run: logits, workspace.
   [[nodiscard]] virtual Bytes transient(std::span<const LayerRange> layers, const Work& work,
                                         const Batch& batch) const = 0;
