@@ -2,113 +2,88 @@
 #include "schedulers/dip/fixed_order.hpp"
 
 #include "schedulers/dip/clock.hpp"
+#include "schedulers/dip/order.hpp"
+#include "schedulers/static/orders.hpp"
 #include "sim/core/error.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
+#include <iterator>
 #include <set>
 #include <span>
-#include <utility>
 
 namespace dipsim::dip {
 
 namespace {
 
-/// Passes of one direction, by rank, place of the chunk on its rank, and microbatch.
-class VirtualMicrobatches {
+/// The passes of a replica in the terms of a fixed order: by rank, direction, place of the chunk on
+/// its rank, and microbatch. Backwards come with their W.
+class PassTable {
  public:
-  VirtualMicrobatches(const TaskGraph& graph, const ReplicaGraph& replica)
-      : ranks_(replica.ranks.size()) {
-    std::vector<std::set<ChunkId>> chunks(ranks_);
-    std::set<MicrobatchId> microbatches;
-    for (const Group& group : replica.groups) {
-      microbatches.insert(group.microbatch);
-    }
-    for (const TaskId task : replica.tasks) {
-      const ChunkId chunk = graph.task(task).chunk;
-      chunks[rank_of(replica, graph.task(task).rank)].insert(chunk);
+  explicit PassTable(const ReplicaGraph& replica) : shape_(shape_of(replica)) {
+    const std::vector<int> microbatch = microbatches(replica);
+    std::vector<std::set<ChunkId>> chunks(replica.ranks.size());
+    for (Index pair = 0; pair < replica.pair_count(); ++pair) {
+      chunks[replica.passes[pair].rank].insert(replica.chunk[pair]);
     }
     for (const auto& of_rank : chunks) {
-      chunks_ = std::max(chunks_, of_rank.size());
+      shape_.chunks = std::max(shape_.chunks, static_cast<int>(of_rank.size()));
     }
-    microbatches_ = microbatches.size();
-    forward_.resize(ranks_ * chunks_ * microbatches_);
-    backward_.resize(forward_.size());
-    for (const Group& group : replica.groups) {
-      const auto m = static_cast<std::size_t>(
-          std::distance(microbatches.begin(), microbatches.find(group.microbatch)));
-      const auto add = [&](Index first, Index last, std::vector<std::vector<Index>>& to) {
-        for (Index pass = first; pass < last; ++pass) {
-          const Index rank = replica.passes[pass].rank;
-          const auto& of_rank = chunks[rank];
-          const auto c = static_cast<std::size_t>(
-              std::distance(of_rank.begin(), of_rank.find(graph.task(replica.tasks[pass]).chunk)));
-          std::vector<Index>& passes = to[(rank * chunks_ + c) * microbatches_ + m];
-          passes.push_back(pass);
-          if (const Index weight = replica.weight[replica.passes[pass].pair];
-              !replica.is_forward(pass) && weight != ReplicaGraph::kNone) {
-            passes.push_back(weight);
-          }
-        }
-      };
-      add(group.first_forward, group.last_forward, forward_);
-      add(group.first_backward, group.last_backward, backward_);
+    passes_.resize(2 * replica.ranks.size() * static_cast<std::size_t>(shape_.chunks) *
+                   static_cast<std::size_t>(shape_.microbatches));
+    for (const Index pass : natural_passes(replica)) {
+      const Index pair = replica.passes[pass].pair;
+      const Index rank = replica.passes[pass].rank;
+      const auto chunk =
+          std::distance(chunks[rank].begin(), chunks[rank].find(replica.chunk[pair]));
+      const Step step{.op = replica.is_forward(pass) ? Op::F : Op::B,
+                      .chunk = static_cast<int>(chunk),
+                      .microbatch = microbatch[pair]};
+      passes_[row(rank, step)].push_back(pass);
     }
   }
 
-  [[nodiscard]] std::size_t count() const { return microbatches_; }
+  [[nodiscard]] const PipelineShape& shape() const { return shape_; }
 
-  [[nodiscard]] std::size_t per_rank() const { return chunks_ * microbatches_; }
-
-  /// The k-th of a rank: in groups of p microbatches, each group through one chunk after the other;
-  /// backwards take the chunks in reverse.
-  [[nodiscard]] std::span<const Index> forward(std::size_t rank, std::size_t k) const {
-    return forward_[place(rank, k / ranks_ % chunks_, k)];
-  }
-
-  [[nodiscard]] std::span<const Index> backward(std::size_t rank, std::size_t k) const {
-    return backward_[place(rank, chunks_ - 1 - k / ranks_ % chunks_, k)];
-  }
-
-  [[nodiscard]] std::size_t warm_up(std::size_t rank) const {
-    return std::min(2 * (ranks_ - 1 - rank) + (chunks_ - 1) * ranks_, per_rank());
+  [[nodiscard]] std::span<const Index> of(Index rank, const Step& step) const {
+    return passes_[row(rank, step)];
   }
 
  private:
-  static Index rank_of(const ReplicaGraph& replica, RankId rank) {
-    return static_cast<Index>(std::ranges::find(replica.ranks, rank) - replica.ranks.begin());
+  static PipelineShape shape_of(const ReplicaGraph& replica) {
+    std::set<MicrobatchId> all;
+    for (const Group& group : replica.groups) {
+      all.insert(group.microbatch);
+    }
+    return {.ranks = static_cast<int>(replica.ranks.size()),
+            .microbatches = static_cast<int>(all.size()),
+            .chunks = 0};
   }
 
-  [[nodiscard]] std::size_t place(std::size_t rank, std::size_t chunk, std::size_t k) const {
-    const std::size_t microbatch = k / (ranks_ * chunks_) * ranks_ + k % ranks_;
-    return (rank * chunks_ + chunk) * microbatches_ + microbatch;
+  /// Per pair; groups stand microbatch by microbatch.
+  static std::vector<int> microbatches(const ReplicaGraph& replica) {
+    std::vector<int> of_pair(replica.pair_count());
+    int microbatch = -1;
+    for (std::size_t g = 0; g < replica.groups.size(); ++g) {
+      const Group& group = replica.groups[g];
+      microbatch += g == 0 || group.microbatch != replica.groups[g - 1].microbatch ? 1 : 0;
+      std::fill(of_pair.begin() + group.first_forward, of_pair.begin() + group.last_forward,
+                microbatch);
+    }
+    return of_pair;
   }
 
-  std::size_t ranks_;
-  std::size_t chunks_ = 0;
-  std::size_t microbatches_ = 0;
-  std::vector<std::vector<Index>> forward_;
-  std::vector<std::vector<Index>> backward_;
+  [[nodiscard]] std::size_t row(Index rank, const Step& step) const {
+    const auto place = [](std::size_t line, int columns, int column) {
+      return line * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
+    };
+    const std::size_t direction = place(rank, 2, step.op == Op::F ? 0 : 1);
+    return place(place(direction, shape_.chunks, step.chunk), shape_.microbatches, step.microbatch);
+  }
+
+  PipelineShape shape_;
+  std::vector<std::vector<Index>> passes_;
 };
-
-std::vector<Index> order_of_rank(const VirtualMicrobatches& all, std::size_t rank) {
-  std::vector<Index> order;
-  const std::size_t warm_up = all.warm_up(rank);
-  for (std::size_t k = 0; k < all.per_rank() + warm_up; ++k) {
-    if (k < all.per_rank()) {
-      const auto passes = all.forward(rank, k);
-      order.insert(order.end(), passes.begin(), passes.end());
-    }
-    if (k >= warm_up) {
-      const auto passes = all.backward(rank, k - warm_up);
-      order.insert(order.end(), passes.begin(), passes.end());
-    }
-  }
-  return order;
-}
 
 /// Merges the orders of the ranks so that every pass follows what it waits for.
 std::vector<Index> merge(const ReplicaGraph& replica,
@@ -136,47 +111,28 @@ std::vector<Index> merge(const ReplicaGraph& replica,
 
 }  // namespace
 
-std::vector<Index> megatron_order(const TaskGraph& graph, const ReplicaGraph& replica) {
-  const VirtualMicrobatches all(graph, replica);
-  const std::size_t ranks = replica.ranks.size();
-  if (all.count() % ranks != 0) {
-    fail_input("microbatches",
-               fmt::format("{} per replica on {} ranks with dip's interleaver off; Megatron-LM's "
-                           "order, which takes its place, allows multiples of {}; nearest legal: "
-                           "{}",
-                           all.count(), ranks, ranks,
-                           std::max<std::size_t>(1, (all.count() + ranks / 2) / ranks) * ranks));
+std::vector<Index> megatron_order(const ReplicaGraph& replica) {
+  const PassTable table(replica);
+  if (table.shape().microbatches > 0) {
+    require_whole_groups(table.shape(), "dip:interleaver=off");
   }
-  std::vector<std::vector<Index>> orders;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    orders.push_back(order_of_rank(all, rank));
+  std::vector<std::vector<Index>> orders(replica.ranks.size());
+  for (Index rank = 0; rank < orders.size(); ++rank) {
+    for (const Step& step : interleaved_steps(table.shape(), static_cast<int>(rank))) {
+      const std::span<const Index> passes = table.of(rank, step);
+      orders[rank].insert(orders[rank].end(), passes.begin(), passes.end());
+    }
   }
   return merge(replica, orders);
 }
 
 std::vector<Index> sequential_order(const ReplicaGraph& replica) {
-  std::vector<std::vector<Index>> of_component(replica.components);
-  const auto add = [&](Index pass) {
-    of_component[replica.component[replica.passes[pass].pair]].push_back(pass);
-  };
-  for (Index pass = 0; pass < replica.pair_count(); ++pass) {
-    add(pass);
-  }
-  for (std::size_t g = replica.groups.size(); g-- > 0;) {
-    const Group& group = replica.groups[g];
-    for (Index pass = group.first_backward; pass < group.last_backward; ++pass) {
-      add(pass);
-      if (const Index weight = replica.weight[replica.passes[pass].pair];
-          weight != ReplicaGraph::kNone) {
-        add(weight);
-      }
-    }
-  }
+  std::vector<Index> passes = natural_passes(replica);
+  std::ranges::stable_sort(
+      passes, {}, [&](Index pass) { return replica.component[replica.passes[pass].pair]; });
   std::vector<std::vector<Index>> orders(replica.ranks.size());
-  for (const std::vector<Index>& passes : of_component) {
-    for (const Index pass : passes) {
-      orders[replica.passes[pass].rank].push_back(pass);
-    }
+  for (const Index pass : passes) {
+    orders[replica.passes[pass].rank].push_back(pass);
   }
   return merge(replica, orders);
 }

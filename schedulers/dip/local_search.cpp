@@ -186,10 +186,9 @@ void search_locally(BatchEvaluator& evaluator, const ReplicaGraph& replica, cons
       elites.offer(candidates[i], results[i]);
     }
     spent += counted;
-    if (taken == results.size()) {
-      continue;
+    if (taken < results.size()) {
+      current = {.candidate = candidates[taken], .composition = results[taken]};
     }
-    current = {.candidate = candidates[taken], .composition = results[taken]};
   }
 }
 

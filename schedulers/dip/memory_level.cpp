@@ -2,6 +2,7 @@
 #include "schedulers/dip/memory_level.hpp"
 
 #include "schedulers/dip/held.hpp"
+#include "schedulers/dip/order.hpp"
 #include "sim/core/error.hpp"
 #include "sim/graph/schedule.hpp"
 
@@ -71,33 +72,18 @@ ByteCount working_bytes(const ReplicaGraph& replica, Index pair, const PairOptio
   return bytes;
 }
 
-/// Per rank the peak when components run one after the other: their forwards in natural order, then
-/// their backwards, each W behind its I.
+/// Per rank the peak when components run one after the other, each in natural_passes().
 std::vector<ByteCount> peak_alone(const ReplicaGraph& replica, std::span<const Index> choice) {
   const std::size_t ranks = replica.ranks.size();
   std::vector<ByteCount> held(ranks * replica.components, 0);
   std::vector<ByteCount> peak(ranks, 0);
-  const auto run = [&](Index pass) {
+  for (const Index pass : natural_passes(replica)) {
     const Index pair = replica.passes[pass].pair;
     const Index rank = replica.passes[pass].rank;
     const PairOption& option = replica.options_of(pair)[choice[pair]];
     ByteCount& of_component = held[replica.component[pair] * ranks + rank];
     peak[rank] = std::max(peak[rank], of_component + needed_bytes(replica, pass, option));
     of_component += held_change(replica, pass, option);
-  };
-  for (Index pass = 0; pass < replica.pair_count(); ++pass) {
-    run(pass);
-  }
-  // The gradient goes back through the modules as well.
-  for (std::size_t g = replica.groups.size(); g-- > 0;) {
-    const Group& group = replica.groups[g];
-    for (Index pass = group.first_backward; pass < group.last_backward; ++pass) {
-      run(pass);
-      if (const Index weight = replica.weight[replica.passes[pass].pair];
-          weight != ReplicaGraph::kNone) {
-        run(weight);
-      }
-    }
   }
   return peak;
 }
@@ -114,6 +100,7 @@ MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> cho
                     .reserve = std::vector<ByteCount>(ranks, 0),
                     .of_component = std::vector<ByteCount>(ranks * replica.components, 0),
                     .working = std::vector<ByteCount>(ranks * replica.components, 0),
+                    .most_working = std::vector<ByteCount>(ranks, 0),
                     .alone = peak_alone(replica, choice)};
   for (Index pair = 0; pair < replica.pair_count(); ++pair) {
     const PairOption& option = replica.options_of(pair)[choice[pair]];
@@ -127,6 +114,7 @@ MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> cho
     level.reserve[rank] = std::max(level.reserve[rank], level.rebuilt.back());
     level.of_component[row] += level.held.back();
     level.working[row] = std::max(level.working[row], working_bytes(replica, pair, option));
+    level.most_working[rank] = std::max(level.most_working[rank], level.working[row]);
   }
   return level;
 }

@@ -33,7 +33,8 @@ struct MemoryLevel {
   std::vector<ByteCount> reserve;       ///< per rank: most that any backward of it rebuilds
   std::vector<ByteCount> of_component;  ///< per component (microbatch) and rank: sum of held
   std::vector<ByteCount> working;  ///< likewise: most that one of its passes needs beyond the held
-  std::vector<ByteCount> alone;    ///< per rank: peak when one component runs after the other
+  std::vector<ByteCount> most_working;  ///< per rank: the largest of these
+  std::vector<ByteCount> alone;         ///< per rank: peak when one component runs after the other
 };
 
 MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> choice);

@@ -17,6 +17,23 @@ GroupOrder natural_order(const ReplicaGraph& graph) {
   return order;
 }
 
+std::vector<Index> natural_passes(const ReplicaGraph& graph) {
+  std::vector<Index> passes(graph.pair_count());
+  std::iota(passes.begin(), passes.end(), Index{0});
+  passes.reserve(graph.passes.size());
+  for (std::size_t g = graph.groups.size(); g-- > 0;) {
+    const Group& group = graph.groups[g];
+    for (Index pass = group.first_backward; pass < group.last_backward; ++pass) {
+      passes.push_back(pass);
+      if (const Index weight = graph.weight[graph.passes[pass].pair];
+          weight != ReplicaGraph::kNone) {
+        passes.push_back(weight);
+      }
+    }
+  }
+  return passes;
+}
+
 namespace {
 
 /// A microbatch: its groups, which stand together in natural order.

@@ -20,6 +20,11 @@ struct GroupOrder {
 /// backward inherits the priorities of the forward.
 GroupOrder natural_order(const ReplicaGraph& graph);
 
+/// All passes in the order in which a microbatch runs that has the ranks to itself: forwards in
+/// natural order, then backwards against it, module by module, each W behind its I. Follows
+/// precedence inside each microbatch.
+std::vector<Index> natural_passes(const ReplicaGraph& graph);
+
 /// Orders to start a search from: the natural one; the microbatches (each whole, in both
 /// directions) by their time of F and B at the fastest strategies, lightest first, heaviest first,
 /// and light at both ends; and each of these with the lightest first and the second lightest last,

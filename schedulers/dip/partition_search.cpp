@@ -37,13 +37,12 @@ struct Tried {
 class Search {
  public:
   Search(const Lowering& lowering, const Batch& batch, const DipOptions& options)
-      : lowering_(lowering), batch_(batch), options_(options) {
+      : lowering_(lowering), batch_(batch), options_(options), jobs_(options.jobs) {
     options_.jobs = 1;  // inside one plan; plans run side by side
     options_.soft_shares = {1.0};
   }
 
-  PartitionPlan run(std::size_t jobs) {
-    jobs_ = jobs;
+  PartitionPlan run() {
     const PartitionPlan rules = choose_partition(lowering_, batch_, options_);
     try_all(starts(rules));
     while (try_all(neighbours(best().plan))) {
@@ -190,7 +189,7 @@ class Search {
   const Lowering& lowering_;
   const Batch& batch_;
   DipOptions options_;
-  std::size_t jobs_ = 1;
+  std::size_t jobs_;
   std::vector<Tried> tried_;
 };
 
@@ -201,7 +200,7 @@ PartitionPlan search_partition(const Lowering& lowering, const Batch& representa
   if (!options.partitioner) {
     return choose_partition(lowering, representative, options);  // nothing to search
   }
-  return Search(lowering, representative, options).run(options.jobs);
+  return Search(lowering, representative, options).run();
 }
 
 }  // namespace dipsim::dip

@@ -54,6 +54,10 @@ PassOrder::PassOrder(const ReplicaGraph& replica)
 void PassOrder::assign(std::span<const Index> sequence, std::span<const Index> choice) {
   std::ranges::copy(choice, choice_.begin());
   set_durations(*graph_, choice, duration_);
+  reorder(sequence);
+}
+
+void PassOrder::reorder(std::span<const Index> sequence) {
   std::ranges::copy(sequence, sequence_.begin());
   std::vector<Index>& next = moved_;
   next.assign(rank_first_.begin(), rank_first_.end() - 1);

@@ -31,6 +31,9 @@ class PassOrder {
   /// it.
   void assign(std::span<const Index> sequence, std::span<const Index> choice);
 
+  /// Another order at the strategies that were assigned; `sequence` is not sequence().
+  void reorder(std::span<const Index> sequence);
+
   /// All passes, following precedence and the order of every rank.
   [[nodiscard]] std::span<const Index> sequence() const { return sequence_; }
 

@@ -106,10 +106,10 @@ class Polisher {
         durations_(replica.passes.size()) {}
 
   /// Refines the pass order and chooses the strategies for it anew, in turns.
-  void polish(Composition& best, std::size_t steps) {
+  void polish(Composition& best, std::size_t steps, std::uint64_t seed) {
     for (std::size_t turn = 0; turn < kTurns; ++turn) {
       Composition next = best;
-      refiner_.refine(next, {.steps = steps / kTurns, .seed = options_.seed + turn});
+      refiner_.refine(next, {.steps = steps / kTurns, .seed = seed + turn});
       if (next.makespan < best.makespan) {
         best = next;
       }
@@ -147,7 +147,7 @@ Composition polish_elites(const ReplicaGraph& replica, const DipOptions& options
   const std::size_t rounds = std::bit_width(compositions.size());
   while (true) {
     for (Composition& composition : compositions) {
-      polisher.polish(composition, steps / rounds / compositions.size());
+      polisher.polish(composition, steps / rounds / compositions.size(), options.seed);
     }
     std::ranges::stable_sort(compositions, {}, &Composition::makespan);
     if (compositions.size() == 1) {
@@ -204,10 +204,9 @@ std::size_t refine_steps(const ReplicaGraph& replica, const DipOptions& options)
 Composition polish_for_a_time(const ReplicaGraph& replica, const DipOptions& options,
                               const SearchBudget& budget, const Found& best) {
   Composition composition = best.composition;
-  DipOptions turn = options;
-  while (budget.used(0) < 1.0) {
-    ++turn.seed;
-    Polisher(replica, turn).polish(composition, kTimedSteps);
+  Polisher polisher(replica, options);
+  for (std::uint64_t seed = options.seed + 1; budget.used(0) < 1.0; ++seed) {
+    polisher.polish(composition, kTimedSteps, seed);
   }
   return composition;
 }
@@ -230,7 +229,7 @@ void refine_once(const ReplicaGraph& replica, const DipOptions& options, Composi
 Composition plan_by_tree(const TaskGraph& graph, const ReplicaGraph& replica,
                          const DipOptions& options) {
   if (!options.interleaver) {
-    return with_strategies(replica, megatron_order(graph, replica), options);
+    return with_strategies(replica, megatron_order(replica), options);
   }
   BatchEvaluator evaluator(graph, replica, options);
   Found found = best_natural(evaluator, replica);

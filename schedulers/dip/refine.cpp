@@ -52,7 +52,7 @@ void Refiner::refine(Composition& composition, const RefineOptions& options) {
   find_path();
   for (std::size_t step = 0; step < options.steps && best > options.target; ++step) {
     if (step > 0 && step % per_round == 0) {
-      order_.assign(best_, composition.choice);
+      order_.reorder(best_);
       find_path();
     }
     const double cooled = static_cast<double>(step % per_round) / static_cast<double>(per_round);
@@ -114,11 +114,11 @@ bool Refiner::try_exchange(Nanoseconds limit) {
   if (std::ranges::min(least_free(*graph_, after_, order_.choice())) < 0) {
     return false;
   }
-  order_.assign(after_, Choice(order_.choice().begin(), order_.choice().end()));
+  order_.reorder(after_);
   if (order_.makespan() <= limit) {
     return true;
   }
-  order_.assign(before_, Choice(order_.choice().begin(), order_.choice().end()));
+  order_.reorder(before_);
   return false;
 }
 

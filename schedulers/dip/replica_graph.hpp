@@ -103,11 +103,6 @@ struct ReplicaGraph {
                             : (is_weight(pass) ? PassKind::Weight : PassKind::Backward);
   }
 
-  /// Whether PairOption::held is released when this pass ends.
-  [[nodiscard]] bool ends_pair(Index pass) const {
-    return is_forward(pass) ? backward[pass] == kNone : pass < first_weight;
-  }
-
   [[nodiscard]] std::span<const PairOption> options_of(Index pair) const {
     return {options.data() + first_option[pair], option_count[pair]};
   }

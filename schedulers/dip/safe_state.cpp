@@ -11,7 +11,6 @@ SafeState::SafeState(const ReplicaGraph& graph)
       needed_(held_.size()),
       free_(graph.ranks.size()),
       begun_(graph.ranks.size()),
-      working_(graph.ranks.size()),
       has_begun_(graph.components),
       trial_free_(graph.ranks.size()) {
   active_.reserve(graph.components);
@@ -24,11 +23,6 @@ void SafeState::reset(const MemoryLevel& level) {
   std::ranges::copy(level.of_component, needed_.begin());
   std::ranges::copy(level.room, free_.begin());
   std::ranges::fill(begun_, 0);
-  std::ranges::fill(working_, 0);
-  for (std::size_t i = 0; i < level.working.size(); ++i) {
-    ByteCount& most = working_[i % working_.size()];
-    most = std::max(most, level.working[i]);
-  }
   std::ranges::fill(has_begun_, std::uint8_t{0});
   active_.clear();
 }
@@ -43,7 +37,7 @@ bool SafeState::all_fit_with(Index component) const {
   for (Index rank = 0; rank < free_.size(); ++rank) {
     const ByteCount more =
         has_begun_[component] != 0 ? 0 : level_->of_component[at(component, rank)];
-    if (begun_[rank] + more + working_[rank] > level_->room[rank]) {
+    if (begun_[rank] + more + level_->most_working[rank] > level_->room[rank]) {
       return false;
     }
   }

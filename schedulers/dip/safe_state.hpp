@@ -43,12 +43,11 @@ class SafeState {
 
   const ReplicaGraph* graph_;
   const MemoryLevel* level_ = nullptr;
-  std::vector<ByteCount> held_;     ///< per component and rank
-  std::vector<ByteCount> needed_;   ///< likewise: by its forwards to come
-  std::vector<ByteCount> free_;     ///< per rank
-  std::vector<ByteCount> begun_;    ///< per rank: most that those that have begun can hold together
-  std::vector<ByteCount> working_;  ///< per rank: most that a pass needs beyond the held
-  std::vector<Index> active_;       ///< components that have begun and not ended
+  std::vector<ByteCount> held_;    ///< per component and rank
+  std::vector<ByteCount> needed_;  ///< likewise: by its forwards to come
+  std::vector<ByteCount> free_;    ///< per rank
+  std::vector<ByteCount> begun_;   ///< per rank: most that those that have begun can hold together
+  std::vector<Index> active_;      ///< components that have begun and not ended
   std::vector<std::uint8_t> has_begun_;
   mutable std::vector<ByteCount> trial_free_;  ///< of the check in progress
   mutable std::vector<Index> waiting_;

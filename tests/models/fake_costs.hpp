@@ -130,15 +130,7 @@ class FakeCosts : public Lowering, public CostSource {
 
   [[nodiscard]] double peak_flops_per_s() const override { return 5.0; }
 
- private:
-  static std::int64_t count(std::span<const LayerRange> layers) {
-    std::int64_t sum = 0;
-    for (const LayerRange& range : layers) {
-      sum += range.count;
-    }
-    return sum;
-  }
-
+ protected:
   /// Of this module in this work.
   static std::int64_t tokens(const Work& work, ModuleId module, const Batch& batch) {
     std::int64_t sum = 0;
@@ -151,6 +143,15 @@ class FakeCosts : public Lowering, public CostSource {
       for (const Instance& instance : instances) {
         sum += instance.tokens;
       }
+    }
+    return sum;
+  }
+
+ private:
+  static std::int64_t count(std::span<const LayerRange> layers) {
+    std::int64_t sum = 0;
+    for (const LayerRange& range : layers) {
+      sum += range.count;
     }
     return sum;
   }

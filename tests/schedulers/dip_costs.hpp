@@ -33,7 +33,7 @@ class HeadedCosts : public FakeCosts {
     for (const LayerRange& range : layers) {
       const bool is_last = range.module.row() + 1 == modules.size() &&
                            range.first + range.count == modules.back().layers;
-      more += Duration{tokens_of(work, range.module, batch) *
+      more += Duration{tokens(work, range.module, batch) *
                        ((range.first == 0 ? first : 0) + (is_last ? last : 0))};
     }
     const Bytes held = all.front().f_to_i;
@@ -45,22 +45,6 @@ class HeadedCosts : public FakeCosts {
       strategy.i_to_w = kept * held;
     }
     return all;
-  }
-
- private:
-  static std::int64_t tokens_of(const Work& work, ModuleId module, const Batch& batch) {
-    std::int64_t sum = 0;
-    for (const Portion& portion : work.portions) {
-      auto instances = batch.of(portion.microbatch, module);
-      if (work.module.valid()) {
-        instances = instances.subspan(static_cast<std::size_t>(portion.first),
-                                      static_cast<std::size_t>(portion.count));
-      }
-      for (const Instance& instance : instances) {
-        sum += instance.tokens;
-      }
-    }
-    return sum;
   }
 };
 
