@@ -13,16 +13,23 @@ namespace {
 constexpr StaticSchedule kSchedule{
     .name = "nnscaler", .rank_of = round_robin, .steps = one_f_one_b_steps};
 
-/// What the activations of the representative batch are counted at, in percent, when memory is
-/// planned: the more, the heavier may other batches be. A batch that is placed for itself needs
-/// room for scratch memory only.
-constexpr int kPercentStep = 5;
-constexpr int kMostPercent = 300;
-constexpr int kMostPercentForItself = 120;
-
 PlannerOptions by_time(PlannerOptions options) {
   options.partition = PartitionRule::PassTime;
   return options;
+}
+
+/// A batch that is placed for itself needs room for scratch memory only: small steps of the share
+/// at which activations count are enough.
+std::vector<PlannerOptions> alternatives(const PlannerOptions& asked, const Problem& problem) {
+  if (!asked.place_each_batch) {
+    return cuts_that_fit(by_time(asked), problem);
+  }
+  std::vector<PlannerOptions> close = {asked};
+  for (int percent = 100; percent <= 120; percent += 2) {
+    close.push_back(asked);
+    close.back().activation_percent = percent;
+  }
+  return close;
 }
 
 }  // namespace
@@ -36,20 +43,10 @@ ScheduleInfo nnscaler() {
               "nnScaler (OSDI'24), autodist/pipeline_solver.py; as configured by DIP (arXiv "
               "2504.14145), evaluation setup",
           .option_keys = {"recompute", "tune"},
-          .alternatives =
-              [](const PlannerOptions& asked, const Problem& /*problem*/) {
-                std::vector<PlannerOptions> alternatives = {asked};
-                const int most = asked.place_each_batch ? kMostPercentForItself : kMostPercent;
-                for (int percent = 100; percent <= most; percent += kPercentStep) {
-                  alternatives.push_back(asked);
-                  alternatives.back().activation_percent = percent;
-                }
-                return alternatives;
-              },
-          .make =
-              [](const PlannerOptions& options) {
-                return make_static_planner(kSchedule, by_time(options));
-              }};
+          .alternatives = alternatives,
+          .make = [](const PlannerOptions& options) {
+            return make_static_planner(kSchedule, by_time(options));
+          }};
 }
 
 }  // namespace schedules

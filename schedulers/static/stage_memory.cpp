@@ -18,11 +18,13 @@ namespace {
 struct LayerNeed {
   std::int64_t state = 0;            ///< weights, gradients, optimizer state
   std::int64_t rebuilt = 0;          ///< most that recomputation brings back
-  std::vector<std::int64_t> kept{};  ///< per microbatch, from F to B
+  std::vector<std::int64_t> kept{};  ///< per microbatch, from F to B (or I)
+  /// Per microbatch what it holds more from I to W than before I; nothing without a split.
+  std::vector<std::int64_t> for_weight{};
 };
 
 LayerNeed need_of(const LayerRange& layer, const Lowering& lowering, const Batch& batch,
-                  RecomputeMode mode) {
+                  RecomputeMode mode, bool split_backward) {
   const ChunkMemory memory = lowering.memory(std::span(&layer, 1));
   LayerNeed need{.state = memory.weights.count + memory.gradients.count + memory.optimizer.count};
   for (std::size_t m = 0; m < batch.microbatches(); ++m) {
@@ -30,6 +32,9 @@ LayerNeed need_of(const LayerRange& layer, const Lowering& lowering, const Batch
     const auto strategies = lowering.costs(std::span(&layer, 1), work, batch);
     const Strategy& strategy = strategies[uniform_strategy(strategies, mode)];
     need.kept.push_back(strategy.f_to_i.count);
+    need.for_weight.push_back(
+        split_backward ? std::max<std::int64_t>(strategy.i_to_w.count - strategy.f_to_i.count, 0)
+                       : 0);
     need.rebuilt = std::max(need.rebuilt, strategy.rebuilt.count);
   }
   return need;
@@ -59,18 +64,22 @@ class Stage {
         batch_(batch),
         in_flight_(in_flight),
         percent_(percent),
-        kept_(batch.microbatches(), 0) {}
+        kept_(batch.microbatches(), 0),
+        for_weight_(batch.microbatches(), 0) {}
 
   void add_last() { change(layers_[end_++], 1); }
 
   void remove_first() { change(layers_[begin_++], -1); }
 
   [[nodiscard]] std::int64_t bytes() const {
-    std::int64_t rebuilt = 0;
+    std::int64_t on_top = 0;
     for (const LayerNeed& layer : layers_.subspan(begin_, end_ - begin_)) {
-      rebuilt = std::max(rebuilt, layer.rebuilt);
+      on_top = std::max(on_top, layer.rebuilt);
     }
-    return state_ + (largest_window(kept_, batch_, in_flight_) + rebuilt) * percent_ / 100;
+    for (const std::int64_t bytes : for_weight_) {
+      on_top = std::max(on_top, bytes);
+    }
+    return state_ + (largest_window(kept_, batch_, in_flight_) + on_top) * percent_ / 100;
   }
 
   [[nodiscard]] std::size_t end() const { return end_; }
@@ -80,6 +89,7 @@ class Stage {
     state_ += sign * layer.state;
     for (std::size_t m = 0; m < kept_.size(); ++m) {
       kept_[m] += sign * layer.kept[m];
+      for_weight_[m] += sign * layer.for_weight[m];
     }
   }
 
@@ -90,7 +100,8 @@ class Stage {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::int64_t state_ = 0;
-  std::vector<std::int64_t> kept_;  ///< per microbatch
+  std::vector<std::int64_t> kept_;        ///< per microbatch
+  std::vector<std::int64_t> for_weight_;  ///< per microbatch
 };
 
 /// Where the stage must end, per layer that it begins with.
@@ -123,13 +134,13 @@ std::int64_t room_at(const Problem& problem, int position) {
 }  // namespace
 
 RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode,
-                   int activation_percent) {
+                   int activation_percent, bool split_backward) {
   const Problem& problem = lowering.problem();
   std::vector<LayerNeed> layers;
   for (std::size_t module = 0; module < problem.modules.size(); ++module) {
     for (int layer = 0; layer < problem.modules[module].layers; ++layer) {
-      layers.push_back(
-          need_of({.module = ModuleId{module}, .first = layer, .count = 1}, lowering, batch, mode));
+      layers.push_back(need_of({.module = ModuleId{module}, .first = layer, .count = 1}, lowering,
+                               batch, mode, split_backward));
     }
   }
   RunEnds ends;

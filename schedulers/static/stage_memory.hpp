@@ -15,8 +15,9 @@ namespace dipsim {
 /// are on the most demanding stretch of the batch: what its layers keep of the microbatches in
 /// flight (p - i consecutive ones on rank i, the number that nnScaler's solver multiplies
 /// activations with: pipeline_solver.py, calc_min_mem), and what the recomputation of one layer
-/// brings back. Scratch memory of a running pass is unknown here.
+/// brings back; with a split backward, where that is more, what one microbatch holds more from I to
+/// W than before I. Scratch memory of a running pass is unknown here.
 RunEnds stage_ends(const Lowering& lowering, const Batch& batch, RecomputeMode mode,
-                   int activation_percent);
+                   int activation_percent, bool split_backward = false);
 
 }  // namespace dipsim

@@ -143,7 +143,8 @@ class StaticPlanner final : public Planner {
       fail_input("partition", "memory is planned with for one chunk per rank only");
     }
     const std::optional<std::vector<int>> counts = balanced_partition(
-        times, stage_ends(lowering, batch, options_.recompute, options_.activation_percent));
+        times, stage_ends(lowering, batch, options_.recompute, options_.activation_percent,
+                          schedule_.split_backward));
     if (!counts) {
       fail_infeasible("partition", "no cut of the layers keeps every stage within its memory");
     }

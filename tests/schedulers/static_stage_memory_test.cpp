@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -65,6 +66,34 @@ TEST_CASE("a stage of 1F1B ends where state and microbatches in flight fill the 
   CHECK(with_limit(33)[0] == Ends{0, 1, 2, 3, 4, 5});
   CHECK(with_limit(33)[1] == Ends{1, 2, 3, 4, 5, 6});
   CHECK(with_limit(5)[1] == Ends{0, 1, 2, 3, 4, 5});
+}
+
+/// From I to W a layer holds three bytes per token, two more than before I.
+class Split final : public test::FakeCosts {
+ public:
+  using FakeCosts::FakeCosts;
+
+  [[nodiscard]] std::vector<Strategy> costs(std::span<const LayerRange> layers, const Work& work,
+                                            const Batch& batch) const override {
+    std::vector<Strategy> strategies = FakeCosts::costs(layers, work, batch);
+    strategies.front().i_to_w = 3 * strategies.front().f_to_i;
+    return strategies;
+  }
+};
+
+// The two ranks have 2^40 bytes and no reserve. Of 10^10 times 1, 4 and 2 bytes per layer, rank 0
+// has at most 6 in flight, rank 1 at most 4, and with a split one microbatch 8 more on either.
+TEST_CASE("with a split backward, a stage also has room for one microbatch from I to W") {
+  const Split costs({{"lm", 40, 1, 1, 1, true, {}}}, 2);
+  const int unit = 100'000'000;
+  const Batch batch = test::fake_batch({{{unit}}, {{4 * unit}}, {{2 * unit}}});
+  const auto first_ends = [&](bool split) {
+    const RunEnds ends = stage_ends(costs, batch, RecomputeMode::Keep, 10'000, split);
+    return std::pair(ends[0].front(), ends[1].front());
+  };
+  const auto room = static_cast<std::size_t>((std::int64_t{1} << 40U) / unit / 100);
+  CHECK(first_ends(false) == std::pair(room / 6, room / 4));
+  CHECK(first_ends(true) == std::pair(room / (6 + 8), room / (4 + 8)));
 }
 
 TEST_CASE("microbatches of different replicas are never in flight together") {

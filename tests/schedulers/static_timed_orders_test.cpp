@@ -93,6 +93,7 @@ TEST_CASE("timed orders: a multimodal model with frozen and empty parts, at tigh
           *rc::gen::inRange(1, 6));
       std::vector<test::FakeMicrobatch> microbatches;
       const int count = *rc::gen::inRange(1, 12);
+      microbatches.reserve(static_cast<std::size_t>(count));
       for (int m = 0; m < count; ++m) {
         microbatches.push_back(
             {{*rc::gen::inRange(0, 40)}, {*rc::gen::inRange(0, 20)}, {*rc::gen::inRange(1, 30)}});
