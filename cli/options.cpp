@@ -130,6 +130,9 @@ void ExperimentFlags::add_workload(CLI::App& app) {
         fmt::format("per replica and iteration [{}]", defaults.microbatches));
   whole("--seed", seed, 0, std::numeric_limits<std::int64_t>::max(),
         fmt::format("of generated traces and shuffling [{}]", defaults.seed));
+  app.add_flag("--compose,!--no-compose", compose,
+               "deal the packed samples anew to microbatches and replicas, within the limits of\n"
+               "packing, so that each has equal work in every module [off]");
   whole("--tp", tp, 1, kMaxParallel, "tensor-parallel GPUs per rank [the model's]");
   whole("--pp", pp, 1, kMaxParallel, "pipeline ranks [the model's]");
   whole("--dp", dp, 1, kMaxParallel, "data-parallel replicas [the model's]");
@@ -196,6 +199,9 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   replace_number("--dp", dp, spec.dp);
   if (given(app, "--seed")) {
     spec.seed = static_cast<std::uint64_t>(seed);
+  }
+  if (given(app, "--compose")) {
+    spec.compose = compose;
   }
   if (given(app, "--usable-memory-fraction")) {
     spec.usable_memory_fraction = usable_memory_fraction;

@@ -59,9 +59,9 @@ struct EngineFlags {
 };
 
 /// What ExperimentFlags::add_workload() adds.
-inline constexpr std::array<const char*, 10> kWorkloadFlags = {
-    "--model", "--cluster", "--trace", "--profile", "--microbatches",
-    "--seed",  "--tp",      "--pp",    "--dp",      "--usable-memory-fraction"};
+inline constexpr std::array<const char*, 11> kWorkloadFlags = {
+    "--model",   "--cluster", "--trace", "--profile", "--microbatches",          "--seed",
+    "--compose", "--tp",      "--pp",    "--dp",      "--usable-memory-fraction"};
 
 /// The experiment: a file, or flags, or a file with some of its values replaced by flags.
 struct ExperimentFlags {
@@ -75,6 +75,7 @@ struct ExperimentFlags {
   std::int64_t iterations = 0;
   std::int64_t microbatches = 0;
   std::int64_t seed = 0;
+  bool compose = false;
   std::int64_t tp = 0;
   std::int64_t pp = 0;
   std::int64_t dp = 0;

@@ -144,6 +144,7 @@ Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunCont
                         .inputs = setup.inputs,
                         .loads = setup.loads,
                         .schedules = {},
+                        .remarks = setup.remarks,
                         .warnings = setup.warnings,
                         .sample_iteration = setup.representative,
                         .requested_iterations = setup.batches.size()};

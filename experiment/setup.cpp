@@ -3,6 +3,7 @@
 
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
+#include "traces/compose.hpp"
 #include "traces/workload.hpp"
 
 #include <fmt/format.h>
@@ -84,6 +85,7 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
                              {"iterations", std::to_string(spec.iterations)},
                              {"microbatches", std::to_string(spec.microbatches)},
                              {"seed", std::to_string(spec.seed)},
+                             {"compose", spec.compose ? "true" : "false"},
                              {"tp", std::to_string(plan.tp)},
                              {"pp", std::to_string(plan.pp)},
                              {"dp", std::to_string(plan.dp)},
@@ -95,11 +97,30 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
   return notes;
 }
 
+/// What composing did so far, summed over iterations.
+struct ComposedSoFar {
+  Evenness packed{.microbatches = {.peak = 0.0}, .replicas = {.peak = 0.0}};
+  Evenness composed = packed;
+  int iterations = 0;
+  bool divisible = false;
+
+  void add(const ComposedIteration& iteration) {
+    packed.microbatches.peak += iteration.packed.microbatches.peak;
+    packed.replicas.peak += iteration.packed.replicas.peak;
+    composed.microbatches.peak += iteration.composed.microbatches.peak;
+    composed.replicas.peak += iteration.composed.replicas.peak;
+    divisible = divisible || iteration.divisible;
+    ++iterations;
+  }
+};
+
 /// Everything but the data, and the trace that they come from.
 struct Opened {
   Setup setup;
   std::vector<Feed> feeds;
   int replicas = 1;
+  bool compose = false;
+  ComposedSoFar composed;
   std::unique_ptr<Workload> workload;
 };
 
@@ -120,7 +141,12 @@ Opened open(const ExperimentSpec& spec) {
                                                 static_cast<std::size_t>(plan.dp),
                                 .seed = spec.seed,
                                 .first_pass = FirstPass::FileOrder};
-  Opened opened{.setup = {}, .feeds = options.feeds, .replicas = plan.dp, .workload = {}};
+  Opened opened{.setup = {},
+                .feeds = options.feeds,
+                .replicas = plan.dp,
+                .compose = spec.compose,
+                .composed = {},
+                .workload = {}};
   opened.setup.title =
       fmt::format("{} on {} × {}", model.title, plan.tp * plan.pp * plan.dp, cluster.gpu.title);
   opened.setup.inputs = inputs_of(spec, plan, cluster);
@@ -133,8 +159,43 @@ Opened open(const ExperimentSpec& spec) {
   return opened;
 }
 
+std::vector<Microbatch> compose(Opened& opened, std::span<const Microbatch> packed) {
+  const ModelLowering& lowering = *opened.setup.lowering;
+  const SampleWork flops = [&](const Microbatch& sample) {
+    const Batch alone = make_batch(std::span(&sample, 1), opened.feeds, 1);
+    return lowering.module_flops(alone, MicrobatchId{0});
+  };
+  ComposedIteration out =
+      compose_microbatches(packed, lowering.model().packing, opened.replicas, flops);
+  opened.composed.add(out);
+  return std::move(out.microbatches);
+}
+
+void report_composed(const ComposedSoFar& done, int replicas, const std::string& trace,
+                     Setup& setup) {
+  if (!done.divisible && replicas == 1) {
+    setup.warnings.push_back(trace +
+                             ": compose changes nothing: every microbatch is one sample, which "
+                             "stays whole, and there is one replica");
+    return;
+  }
+  const auto mean = [&](double sum) { return sum / done.iterations; };
+  std::string text = fmt::format(
+      "Composed microbatches: the largest has {:.2f} × the mean FLOPs, {:.2f} × as "
+      "packed",
+      mean(done.composed.microbatches.peak), mean(done.packed.microbatches.peak));
+  if (replicas > 1) {
+    text += fmt::format("; the largest replica {:.3f} ×, {:.3f} × as packed",
+                        mean(done.composed.replicas.peak), mean(done.packed.replicas.peak));
+  }
+  setup.remarks.push_back(text + ".");
+}
+
 void pack(Opened& opened, std::size_t iteration) {
-  const std::vector<Microbatch> microbatches = opened.workload->iteration(iteration);
+  std::vector<Microbatch> microbatches = opened.workload->iteration(iteration);
+  if (opened.compose) {
+    microbatches = compose(opened, microbatches);
+  }
   add_loads(microbatches, opened.setup.loads);
   opened.setup.batches.push_back(make_batch(microbatches, opened.feeds, opened.replicas));
 }
@@ -143,6 +204,9 @@ Setup finish(Opened opened) {
   Setup& setup = opened.setup;
   drop_empty(setup.loads);
   setup.warnings = opened.workload->warnings();
+  if (opened.composed.iterations > 0) {
+    report_composed(opened.composed, opened.replicas, opened.workload->name(), setup);
+  }
   if (!setup.batches.empty()) {
     setup.representative = median_iteration(*setup.lowering, setup.batches);
   }

@@ -21,6 +21,7 @@ struct Setup {
   std::unique_ptr<ModelLowering> lowering;
   std::vector<Batch> batches;  ///< one per iteration
   std::vector<LoadSeries> loads;
+  std::vector<std::string> remarks;  ///< how the data were treated, for the report
   std::vector<std::string> warnings;
   std::size_t representative = 0;  ///< the iteration with the median useful FLOPs
 };

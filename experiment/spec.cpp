@@ -85,6 +85,9 @@ ExperimentSpec read_experiment(const std::filesystem::path& path) {
   if (const auto seed = object.find("seed")) {
     spec.seed = static_cast<std::uint64_t>(seed->integer(0));
   }
+  if (const auto compose = object.find("compose")) {
+    spec.compose = compose->boolean();
+  }
   if (const auto parallel = object.find("parallel")) {
     read_parallel(*parallel, spec);
   }

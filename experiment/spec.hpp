@@ -23,6 +23,7 @@ struct ExperimentSpec {
   int iterations = 40;
   int microbatches = 64;  ///< per replica and iteration
   std::uint64_t seed = 1;
+  bool compose = false;                          ///< samples are dealt anew to the microbatches
   std::optional<int> tp, pp, dp;                 ///< none: the model's own
   std::optional<double> usable_memory_fraction;  ///< none: the cluster's own
   EngineOptions engine;

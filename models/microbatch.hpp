@@ -29,12 +29,24 @@ struct MediaTokens {
   friend bool operator==(const MediaTokens&, const MediaTokens&) = default;
 };
 
+/// How much of a microbatch one sample brought: the next so many of its documents, images, …
+struct PackedSample {
+  std::int32_t documents = 0;
+  std::int32_t images = 0;
+  std::int32_t audios = 0;
+  std::int32_t clips = 0;
+  double clip_seconds = 0.0;  ///< of its clips together
+  friend bool operator==(const PackedSample&, const PackedSample&) = default;
+};
+
 /// What one replica feeds through the pipeline at once, after token rule and packing.
 struct Microbatch {
   std::vector<std::int32_t> documents;  ///< tokens per packed sample: text and merged media
   std::vector<MediaTokens> images;
   std::vector<MediaTokens> audios;
-  std::vector<MediaTokens> clips;  ///< videos to generate
+  std::vector<MediaTokens> clips;          ///< videos to generate
+  std::vector<PackedSample> samples = {};  ///< what belongs together; packers fill it, costs don't
+                                           ///< depend on it
   friend bool operator==(const Microbatch&, const Microbatch&) = default;
 };
 

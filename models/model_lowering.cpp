@@ -162,15 +162,23 @@ bool ModelLowering::trains(ModuleId module) const {
   return state_->problem.modules[module.row()].trained;
 }
 
+std::vector<double> ModelLowering::module_flops(const Batch& batch, MicrobatchId microbatch) const {
+  std::vector<double> flops;
+  for (std::size_t i = 0; i < state_->table.modules().size(); ++i) {
+    const PlacedModule& module = state_->table.modules()[i];
+    // Backward counts as much as forward for each of its halves (PaLM, arXiv 2204.02311 app. B).
+    const double passes = 1.0 + (module.backward ? 1.0 : 0.0) + (module.trained ? 1.0 : 0.0);
+    flops.push_back(passes *
+                    forward_flops(module, shape_of(batch, microbatch, ModuleId{i}, module.mask)));
+  }
+  return flops;
+}
+
 double ModelLowering::model_flops(const Batch& batch) const {
   double flops = 0.0;
   for (std::size_t microbatch = 0; microbatch < batch.microbatches(); ++microbatch) {
-    for (std::size_t i = 0; i < state_->table.modules().size(); ++i) {
-      const PlacedModule& module = state_->table.modules()[i];
-      // Backward counts as much as forward for each of its halves (PaLM, arXiv 2204.02311 app. B).
-      const double passes = 1.0 + (module.backward ? 1.0 : 0.0) + (module.trained ? 1.0 : 0.0);
-      flops += passes * forward_flops(module, shape_of(batch, MicrobatchId{microbatch}, ModuleId{i},
-                                                       module.mask));
+    for (const double module : module_flops(batch, MicrobatchId{microbatch})) {
+      flops += module;
     }
   }
   return flops;

@@ -28,6 +28,9 @@ class ModelLowering final : public Lowering, public CostSource {
   [[nodiscard]] const Cluster& cluster() const;
   [[nodiscard]] const ParallelPlan& plan() const;
 
+  /// Useful FLOPs of every module on one microbatch; model_flops() is their sum.
+  [[nodiscard]] std::vector<double> module_flops(const Batch& batch, MicrobatchId microbatch) const;
+
   // Lowering
   [[nodiscard]] const Problem& problem() const override;
   [[nodiscard]] std::vector<Strategy> costs(std::span<const LayerRange> layers, const Work& work,

@@ -232,6 +232,7 @@ Findings findings(const Comparison& comparison) {
   Findings out;
   out.headline = headline(facts);
   explain(facts, out);
+  out.reasons.insert(out.reasons.end(), comparison.remarks.begin(), comparison.remarks.end());
   out.potential = potential(facts);
   out.warnings = warnings(comparison);
   return out;

@@ -21,8 +21,7 @@ namespace {
 
 constexpr std::int64_t kMaxUselessSamples = 1'000'000;
 constexpr std::int64_t kMaxUselessPasses = 2;
-constexpr std::size_t kWindow = 512;     // clips that are sorted by length at a time
-constexpr double kSecondsMargin = 1e-9;  // for sums of decimal seconds
+constexpr std::size_t kWindow = 512;  // clips that are sorted by length at a time
 
 /// Reads samples, and gives up on a source that has nothing for the model.
 class Intake {
@@ -116,6 +115,9 @@ class GreedyPacker final : public Packer {
       out.documents.push_back(waiting_->tokens);
       out.images.insert(out.images.end(), waiting_->images.begin(), waiting_->images.end());
       out.audios.insert(out.audios.end(), waiting_->audios.begin(), waiting_->audios.end());
+      out.samples.push_back({.documents = 1,
+                             .images = static_cast<std::int32_t>(waiting_->images.size()),
+                             .audios = static_cast<std::int32_t>(waiting_->audios.size())});
       waiting_.reset();
     }
     intake_.add_microbatch(static_cast<double>(tokens), limits().tokens);
@@ -237,6 +239,7 @@ class ClipPacker final : public Packer {
     double seconds = 0.0;
     for (const Clip& clip : groups_.front()) {
       out.clips.push_back(options_.rule.generated_clip(clip.seconds, clip.prompt));
+      out.samples.push_back({.clips = 1, .clip_seconds = clip.seconds});
       seconds += clip.seconds;
     }
     groups_.pop_front();

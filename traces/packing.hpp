@@ -16,6 +16,9 @@
 
 namespace dipsim {
 
+/// Sums of decimal seconds may exceed PackingSpec::max_clip_seconds by as much.
+inline constexpr double kSecondsMargin = 1e-9;
+
 /// What packing did so far.
 struct PackingStats {
   std::int64_t samples = 0;        ///< read

@@ -112,6 +112,9 @@ class ImageCountWorkload final : public Workload {
       stats_.ignored_media += wanted;
     }
     out.documents = draw_documents(random, index, capacity);
+    // The draw is of a whole microbatch: which image belongs to which document is not said.
+    out.samples = {{.documents = static_cast<std::int32_t>(out.documents.size()),
+                    .images = static_cast<std::int32_t>(out.images.size())}};
     ++stats_.samples;
     ++stats_.microbatches;
     stats_.load += capacity;

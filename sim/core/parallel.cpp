@@ -14,10 +14,10 @@ namespace {
 
 thread_local bool inside = false;
 
-/// Sets `inside` while it lives.
+/// Sets `inside` to `now` while it lives.
 class Inside {
  public:
-  Inside() : before_(inside) { inside = true; }
+  explicit Inside(bool now) : before_(inside) { inside = now; }
 
   ~Inside() { inside = before_; }
 
@@ -42,8 +42,10 @@ void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(
   std::mutex failure_mutex;
 
   const bool nested = inside;
+  const std::size_t threads = nested ? 1 : std::min(count, jobs == 0 ? hardware_jobs() : jobs);
+  const bool in_use = nested || jobs == 1 || threads > 1;
   const auto work = [&] {
-    const Inside now;
+    const Inside now(in_use);
     while (!stop.stop_requested()) {
       const std::size_t i = next.fetch_add(1);
       // Indices are handed out in order, so every index below the first failure is still run and
@@ -63,7 +65,6 @@ void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(
     }
   };
 
-  const std::size_t threads = nested ? 1 : std::min(count, jobs == 0 ? hardware_jobs() : jobs);
   {
     std::vector<std::jthread> others;
     for (std::size_t t = 1; t < threads; ++t) {

@@ -10,8 +10,9 @@ namespace dipsim {
 /// Number of hardware threads, at least 1.
 std::size_t hardware_jobs();
 
-/// Whether this thread runs the body of a parallel_for: then the threads are in use, and a
-/// parallel_for inside runs on this one alone.
+/// Whether this thread runs the body of a parallel_for with several threads or with jobs = 1: then
+/// the threads are in use, or none but this one is wanted, and a parallel_for inside runs on this
+/// one alone.
 bool inside_parallel_for();
 
 /// Calls body(i) once for every i in [0, count) on up to `jobs` threads (0: hardware_jobs()).

@@ -54,6 +54,7 @@ struct Comparison {
   std::vector<Note> inputs;  ///< everything needed to run it again
   std::vector<LoadSeries> loads;
   std::vector<ScheduleResult> schedules;  ///< in the order asked for; ratios refer to the first
+  std::vector<std::string> remarks = {};  ///< how the data were treated, in sentences
   std::vector<std::string> warnings;      ///< e.g. "the trace wrapped 3 times, reshuffled"
   std::size_t sample_iteration = 0;       ///< index of the iteration in the pictures
   std::size_t requested_iterations = 0;   ///< more than were run when it was interrupted

@@ -187,6 +187,34 @@ TEST_CASE("a schedule that is impossible is left out with its reason, the others
   CHECK(outcome.out.find("dip") != std::string::npos);
 }
 
+TEST_CASE("compose makes the iterations of uneven microbatches shorter, and the result says so") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "e.json",
+             R"({"compose": true, "trace": "obelics-like", "iterations": 2,
+    "microbatches": 16, "schedules": ["1f1b"]})");
+  const auto compare = [&](const std::vector<std::string>& more) {
+    const Outcome outcome =
+        run_program(with({"compare", "e.json", "--format", "json"}, more), folder.path());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(outcome.out);
+  };
+  const json composed = compare({"--out", "out"});
+  const json packed = compare({"--no-compose"});
+  CHECK(composed.at("inputs").at("compose") == "true");
+  CHECK(packed.at("inputs").at("compose") == "false");
+  CHECK(compare({"--no-compose", "--compose", "--jobs", "1"}) == composed);
+  const auto mean_ms = [](const json& result) {
+    return result.at("schedules").at(0).at("iteration_time_ms").at("mean").get<double>();
+  };
+  CHECK(mean_ms(composed) < mean_ms(packed));
+  CHECK(read_file(folder.path() / "out" / "summary.md").find("Composed microbatches") !=
+        std::string::npos);
+  const Outcome nothing_to_do = run_program(with(kSmallCompare, {"--compose"}), folder.path());
+  CHECK(nothing_to_do.exit_code == 0);
+  CHECK(nothing_to_do.out.find("compose changes nothing") != std::string::npos);
+}
+
 TEST_CASE("list and describe know everything by name") {
   const TemporaryFolder folder;
   for (const char* kind : {"models", "clusters", "gpus", "schedules", "traces"}) {

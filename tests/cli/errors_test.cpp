@@ -64,6 +64,8 @@ TEST_CASE("a bad experiment file is refused with its place and leaves no file") 
   require_refused_experiment(R"({"parallel": {"pp": 0}})", "/parallel/pp");
   require_refused_experiment(R"({"parallel": {"tp": 3}})", "tp");
   require_refused_experiment(R"({"engine": {"jitter": "much"}})", "/engine/jitter");
+  require_refused_experiment(R"({"compose": "yes"})", "/compose");
+  require_refused_experiment(R"({"compose": 1})", "/compose");
   require_refused_experiment(R"({"schedules": ["interleaved"], "microbatches": 63})", "64");
   require_refused_experiment(R"({"trace": "no-such-trace"})", "trace");
   require_refused_experiment(R"({"cluster": "h8000-64"})", "h800-64");
@@ -97,6 +99,8 @@ TEST_CASE("bad flags are refused with the flag and leave no file") {
       {{"compare", "--iterations", "0"}, "--iterations"},
       {{"compare", "--tp", "0"}, "--tp"},
       {{"compare", "--format", "yaml"}, "--format"},
+      {{"compare", "--compose=perhaps"}, "--compose"},
+      {{"describe", "vlm-s", "--compose"}, "--compose"},
       {{"describe", "vlm-s", "--pp", "3"}, "--pp"},
       {{"simulate", "--chunks", "2", "--schedule", "interleaved:chunks=4"}, "--chunks"},
       {{"compare", "--profile", "no-such-file.json"}, "no-such-file.json"},

@@ -118,6 +118,40 @@ TEST_CASE("a stop before the first iteration leaves an empty comparison") {
   CHECK(comparison.schedules.empty());
 }
 
+TEST_CASE("composed iterations hold the same data in other microbatches") {
+  ExperimentSpec spec = small_spec();
+  spec.trace = "obelics-like";
+  spec.iterations = 3;
+  spec.dp = 2;
+  const Setup packed = prepare(spec);
+  spec.compose = true;
+  const Setup composed = prepare(spec);
+  REQUIRE(composed.batches.size() == packed.batches.size());
+  for (std::size_t i = 0; i < packed.batches.size(); ++i) {
+    CHECK(composed.batches[i] != packed.batches[i]);
+    CHECK(composed.batches[i].replica == packed.batches[i].replica);
+    CHECK(composed.lowering->model_flops(composed.batches[i]) ==
+          doctest::Approx(packed.lowering->model_flops(packed.batches[i])));
+  }
+  CHECK(composed.loads[0].per_iteration == packed.loads[0].per_iteration);
+  CHECK(packed.remarks.empty());
+  REQUIRE(composed.remarks.size() == 1);
+  CHECK(composed.remarks[0].starts_with("Composed microbatches: the largest has 1."));
+  CHECK(composed.remarks[0].find("replica") != std::string::npos);
+  CHECK(prepare_iteration(spec, 1).batches[0] == composed.batches[1]);
+}
+
+TEST_CASE("what can't be composed is said to stay as it is") {
+  ExperimentSpec spec = small_spec();
+  const Setup packed = prepare(spec);
+  spec.compose = true;
+  const Setup composed = prepare(spec);
+  CHECK(composed.batches == packed.batches);
+  CHECK(composed.remarks.empty());
+  REQUIRE(composed.warnings.size() == packed.warnings.size() + 1);
+  CHECK(composed.warnings.back().starts_with("dip-images: compose changes nothing"));
+}
+
 TEST_CASE("replicas get data of their own, and gradient reduction makes the iteration longer") {
   ExperimentSpec spec = small_spec();
   spec.iterations = 1;

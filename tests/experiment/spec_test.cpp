@@ -17,7 +17,7 @@ TEST_CASE("an experiment file sets what it names and leaves the rest at the defa
   const std::filesystem::path path = folder.path() / "e.json";
   write_file(path, R"({"model": "t2v-s", "iterations": 7, "parallel": {"pp": 2},
     "engine": {"lanes": "rank", "send": "rendezvous", "host_issue_us": 1.5, "jitter": 0.1,
-    "jitter_seed": 9}, "usable_memory_fraction": 0.5})");
+    "jitter_seed": 9}, "usable_memory_fraction": 0.5, "compose": true})");
   const ExperimentSpec spec = read_experiment(path);
   const ExperimentSpec defaults;
   CHECK(spec.model == "t2v-s");
@@ -32,6 +32,8 @@ TEST_CASE("an experiment file sets what it names and leaves the rest at the defa
   CHECK(spec.engine.jitter == 0.1);
   CHECK(spec.engine.seed == 9);
   CHECK(spec.usable_memory_fraction == 0.5);
+  CHECK(spec.compose);
+  CHECK_FALSE(defaults.compose);
 }
 
 TEST_CASE("lane policies and send modes are known by the names that are printed") {

@@ -228,6 +228,7 @@ inline Comparison hostile_comparison() {
   comparison.title = kHostile;
   comparison.inputs.push_back({kHostile, kHostile});
   comparison.loads[0].name = kHostile;
+  comparison.remarks = {kHostile};
   comparison.warnings = {kHostile};
   for (ScheduleResult& schedule : comparison.schedules) {
     schedule.name = kHostile;

@@ -69,6 +69,17 @@ TEST_CASE("findings: an interrupted run says so") {
   CHECK(found.warnings[1] == "interrupted: 2 of 10 iterations were run");
 }
 
+TEST_CASE("findings: how the data were treated stands behind the reasons") {
+  Comparison comparison = test::small_comparison();
+  const std::size_t reasons = findings(comparison).reasons.size();
+  comparison.remarks = {"Samples were dealt anew."};
+  const Findings found = findings(comparison);
+  REQUIRE(found.reasons.size() == reasons + 1);
+  CHECK(found.reasons.back() == "Samples were dealt anew.");
+  CHECK(render_comparison(comparison, Format::Table).find("  Samples were dealt anew.\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("findings: one schedule, equal schedules and no schedule have their sentences") {
   Comparison comparison = test::small_comparison();
   comparison.schedules[1].iterations = comparison.schedules[0].iterations;

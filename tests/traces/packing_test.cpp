@@ -146,7 +146,7 @@ TEST_CASE("greedy: what the model doesn't take is left out and counted") {
   PackerOptions options = with({Feed::Sequence});
   options.limits.tokens = 150;
   const auto deaf = make(options, {sample});
-  CHECK(deaf->next() == Microbatch{{100}, {}, {}, {}});
+  CHECK(deaf->next() == Microbatch{{100}, {}, {}, {}, {{.documents = 1}}});
   CHECK(deaf->stats().ignored_media == 4 * deaf->stats().samples);
 
   options.feeds = {Feed::Image, Feed::Audio, Feed::Sequence};
