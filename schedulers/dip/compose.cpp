@@ -59,9 +59,12 @@ void Composer::add_ways() {
   for (std::size_t level = 0; level < levels_.size(); ++level) {
     for (const double share : shares) {
       for (std::size_t rule = 0; rule < rules; ++rule) {
-        ways_.push_back({.level = level,
-                         .soft_share = share,
-                         .weights = {.backlog = options_->weight_backlogs[rule]}});
+        for (const bool whole : options_->whole_microbatches) {
+          ways_.push_back({.level = level,
+                           .rule = {.soft_share = share,
+                                    .whole_microbatches = whole,
+                                    .weights = {.backlog = options_->weight_backlogs[rule]}}});
+        }
       }
     }
   }
@@ -98,7 +101,7 @@ void Composer::run_round(const GroupOrder& order, const Way& way) {
   const Level& use = levels_[way.level];
   set_durations(*replica_, round_.choice, durations_);
   std::span<const Index> sequence =
-      interleaver_.run(order, durations_, use.soft, use.hard, way.weights, way.soft_share);
+      interleaver_.run(order, durations_, use.soft, use.hard, way.rule);
   if (sequence.empty()) {
     sequence = sequential_;  // fits: the levels do, each microbatch alone
   }

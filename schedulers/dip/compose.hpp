@@ -25,9 +25,8 @@ struct Composition {
 
 /// How priorities become an order.
 struct Way {
-  std::size_t level = 0;    ///< row of the memory level that the interleaver follows
-  double soft_share = 1.0;  ///< of the room that it may fill at that level
-  WeightRule weights;
+  std::size_t level = 0;  ///< row of the memory level that the interleaver follows
+  InterleaveRule rule;
   friend bool operator==(const Way&, const Way&) = default;
 };
 

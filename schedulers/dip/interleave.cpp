@@ -20,6 +20,8 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
       empty_queues_(2 * graph.ranks.size()),
       first_state_(graph.ranks.size()),
       soft_room_(graph.ranks.size()),
+      reserved_(graph.ranks.size()),
+      has_begun_(graph.components),
       clock_(graph),
       queues_(empty_queues_.size()),
       slot_(graph.passes.size()),
@@ -59,14 +61,14 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
 std::span<const Index> Interleaver::run(const GroupOrder& order,
                                         std::span<const Nanoseconds> durations,
                                         const MemoryLevel& soft, const MemoryLevel& hard,
-                                        const WeightRule& weights, double soft_share) {
+                                        const InterleaveRule& rule) {
   durations_ = durations;
   soft_ = &soft;
   hard_ = &hard;
-  rule_ = weights;
+  rule_ = rule;
   for (std::size_t rank = 0; rank < soft_room_.size(); ++rank) {
     soft_room_[rank] = static_cast<ByteCount>(
-        soft_share * static_cast<double>(soft.room[rank] - soft.reserve[rank]));
+        rule.soft_share * static_cast<double>(soft.room[rank] - soft.reserve[rank]));
   }
   begin(order);
   while (sequence_.size() < graph_->passes.size()) {
@@ -93,6 +95,8 @@ void Interleaver::begin(const GroupOrder& order) {
   std::ranges::copy(component_size_, unfinished_.begin());
   safe_.reset(*hard_);
   unsafe_seen_ = false;
+  std::ranges::fill(reserved_, 0);
+  std::ranges::fill(has_begun_, std::uint8_t{0});
   for (Index pass = 0; pass < graph_->passes.size(); ++pass) {
     if (clock_.complete(pass)) {
       release(pass);
@@ -143,6 +147,12 @@ void Interleaver::release(Index pass) {
     add_arrival(waiting, at, slot_[pass]);
   }
   RankState& state = state_[rank];
+  if (rule_.whole_microbatches && state.forward_off && direction == Forward &&
+      has_begun_[graph_->component[graph_->passes[pass].pair]] != 0) {
+    state.forward_off = false;  // those that have begun may go on
+    update_key(rank);
+    return;
+  }
   if (direction == Backward && state.backward_off) {
     state.backward_off = false;  // this one may fit
     update_key(rank);
@@ -172,8 +182,8 @@ Index Interleaver::pick(Index rank) {
   state.backward_off = state.backward_off && backward.startable == seen;
   if (forward.startable > 0 && !state.forward_off &&
       (backward.startable == 0 || state.backward_off || state.last == Backward)) {
-    const Index slot = best_slot(forward);
-    if (allowed(rank, graph_->passes[pass_at_[slot]].pair)) {
+    const Index slot = allowed_slot(rank);
+    if (slot < forward.last) {
       return take(forward, slot);
     }
     state.forward_off = true;
@@ -238,6 +248,37 @@ bool Interleaver::allowed(Index rank, Index pair) {
          allowed_hard(rank, pair);
 }
 
+/// The forward that may run now: that of highest priority or, where microbatches begin as wholes,
+/// the first that may. The end of the queue where there is none.
+Index Interleaver::allowed_slot(Index rank) {
+  Queue& forward = queue(rank, Forward);
+  for (Index slot = best_slot(forward); slot < forward.last; slot = next_slot(forward, slot + 1)) {
+    const Index pair = graph_->passes[pass_at_[slot]].pair;
+    if ((!rule_.whole_microbatches || may_begin(graph_->component[pair])) && allowed(rank, pair)) {
+      return slot;
+    }
+    if (!rule_.whole_microbatches) {
+      break;
+    }
+  }
+  return forward.last;
+}
+
+/// Whether all its forwards have room beside those that have begun.
+bool Interleaver::may_begin(Index component) {
+  if (has_begun_[component] != 0) {
+    return true;
+  }
+  const ByteCount* needed = soft_->of_component.data() + component * reserved_.size();
+  for (Index rank = 0; rank < reserved_.size(); ++rank) {
+    if (reserved_[rank] + needed[rank] > soft_room_[rank]) {
+      unsafe_seen_ = true;
+      return false;
+    }
+  }
+  return true;
+}
+
 /// There must be room while it runs, and for its W behind it.
 bool Interleaver::allowed_backward(Index rank, Index pass) const {
   const Index pair = graph_->passes[pass].pair;
@@ -284,6 +325,12 @@ void Interleaver::account(Index pass, Index rank) {
   state.soft_held += change_of(*soft_);
   state.hard_held += change_of(*hard_);
   if (kind == PassKind::Forward) {
+    if (has_begun_[component] == 0) {
+      has_begun_[component] = 1;
+      for (Index r = 0; r < reserved_.size(); ++r) {
+        reserved_[r] += soft_->of_component[component * reserved_.size() + r];
+      }
+    }
     safe_.run_forward(pair);
     state.last = Forward;
   } else {
@@ -291,6 +338,7 @@ void Interleaver::account(Index pass, Index rank) {
     state.backward_off = false;
   }
   if (kind == PassKind::Backward) {
+    reserved_[rank] -= soft_->held[pair];
     safe_.run_backward(pair);
     state.last = Backward;
   }
@@ -331,9 +379,10 @@ void Interleaver::update_key(Index rank) {
   }
   state.weight_next = false;
   if (const Index waiting = waiting_weights(state); waiting > 0) {
-    const double needed = rule_.fit * static_cast<double>(durations_[weights_[state.weights]]);
-    state.weight_next =
-        waiting > static_cast<Index>(rule_.backlog) || static_cast<double>(key - free) >= needed;
+    const double needed =
+        rule_.weights.fit * static_cast<double>(durations_[weights_[state.weights]]);
+    state.weight_next = waiting > static_cast<Index>(rule_.weights.backlog) ||
+                        static_cast<double>(key - free) >= needed;
     key = state.weight_next ? free : key;
   }
   key_[rank] = key;

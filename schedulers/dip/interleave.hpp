@@ -28,6 +28,19 @@ struct WeightRule {
   friend bool operator==(const WeightRule&, const WeightRule&) = default;
 };
 
+/// How far forwards run ahead, and when W run.
+struct InterleaveRule {
+  /// Of the room, the share that the soft level may fill. Below 1, forwards run less far ahead.
+  double soft_share = 1.0;
+
+  /// A microbatch (component) begins only where all that its forwards hold at the soft level has
+  /// room beside those that have begun.
+  bool whole_microbatches = false;
+
+  WeightRule weights;
+  friend bool operator==(const InterleaveRule&, const InterleaveRule&) = default;
+};
+
 /// Turns priorities into an order of all passes. Every rank has a queue per direction. The rules,
 /// where the paper leaves room for several readings:
 ///  - the next rank is the one that can start a pass first: at the later of the end of its last
@@ -35,8 +48,9 @@ struct WeightRule {
 ///  - of the passes that can start then, if both directions have one, the direction opposite to
 ///    the last pass of the rank; inside a direction the highest priority;
 ///  - a forward that would push the rank over the soft level switches its forward queue off until
-///    a backward frees memory.
-///  - weight passes: WeightRule; and where a backward would leave more behind than the hard level
+///    a backward frees memory; where microbatches begin as wholes, one that has begun goes before
+///    one that has no room yet;
+///  - weight passes: WeightRule, and where a backward would leave more behind than the hard level
 ///    has room for, those that wait go first.
 /// No rank ever exceeds the hard level, and nothing waits for ever: forwards keep to a safe state
 /// (SafeState). When the soft level has switched off everything that could run, the
@@ -47,14 +61,13 @@ class Interleaver {
   /// `graph` must outlive the interleaver.
   explicit Interleaver(const ReplicaGraph& graph);
 
-  /// Orders all passes; durations: per pass; soft_share: of the room that the soft level may fill,
-  /// below 1 so that forwards run less far ahead. The result holds until the next call: passes in
-  /// the order in which they were placed, which follows precedence and, on each rank, is its order.
+  /// Orders all passes; durations: per pass. The result holds until the next call: passes in the
+  /// order in which they were placed, which follows precedence and, on each rank, is its order.
   /// Empty where not even the needs of a single microbatch, as SafeState counts them, fit (or the
   /// graph has a cycle): one after the other (sequential_order) is all that is left then.
   std::span<const Index> run(const GroupOrder& order, std::span<const Nanoseconds> durations,
                              const MemoryLevel& soft, const MemoryLevel& hard,
-                             const WeightRule& weights = {}, double soft_share = 1.0);
+                             const InterleaveRule& rule = {});
 
   /// Makespan of the last run at its durations.
   [[nodiscard]] Nanoseconds makespan() const { return clock_.makespan(); }
@@ -99,6 +112,8 @@ class Interleaver {
   [[nodiscard]] Index unblock();
   [[nodiscard]] bool allowed_hard(Index rank, Index pair);
   [[nodiscard]] bool allowed(Index rank, Index pair);
+  [[nodiscard]] Index allowed_slot(Index rank);
+  [[nodiscard]] bool may_begin(Index component);
   [[nodiscard]] bool allowed_backward(Index rank, Index pass) const;
   [[nodiscard]] Index pick_backward(Index rank);
   Index take_weight(Index rank);
@@ -130,8 +145,10 @@ class Interleaver {
   std::span<const Nanoseconds> durations_;
   const MemoryLevel* soft_ = nullptr;
   const MemoryLevel* hard_ = nullptr;
-  WeightRule rule_;
-  std::vector<ByteCount> soft_room_;  ///< per rank, less what backwards rebuild
+  InterleaveRule rule_;
+  std::vector<ByteCount> soft_room_;     ///< per rank, less what backwards rebuild
+  std::vector<ByteCount> reserved_;      ///< per rank, soft: by the microbatches that have begun
+  std::vector<std::uint8_t> has_begun_;  ///< per component
   PassClock clock_;
   std::vector<Index> sequence_;
   std::vector<Queue> queues_;

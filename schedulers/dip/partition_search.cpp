@@ -160,6 +160,9 @@ class Search {
     const TaskGraph graph = lowering_.lower(draft, batch_);
     DipOptions options = options_;
     options.evaluations = searched ? kFinalEvaluations : 0;
+    if (!searched) {
+      options.whole_microbatches = {false};
+    }
     options.time = std::chrono::milliseconds{0};
     Nanoseconds slowest = 0;
     for (const ReplicaGraph& replica : replica_graphs(graph)) {

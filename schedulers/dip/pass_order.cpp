@@ -21,6 +21,7 @@ PassOrder::PassOrder(const ReplicaGraph& replica)
       order_(replica.passes.size()),
       place_(replica.passes.size()),
       held_(replica.passes.size()),
+      beyond_(replica.passes.size(), 0),
       start_(replica.passes.size()),
       tail_(replica.passes.size()),
       hop_tail_(replica.passes.size()),
@@ -77,9 +78,18 @@ void PassOrder::reorder(std::span<const Index> sequence) {
 void PassOrder::set_held(Index rank) {
   ByteCount held = 0;
   for (Index place = rank_first_[rank]; place < rank_first_[rank + 1]; ++place) {
+    const Index pass = order_[place];
+    const ByteCount beyond = beyond_room(pass, held);
+    excess_ += beyond - beyond_[place];
     held_[place] = held;
-    held += held_change(*graph_, order_[place], option(order_[place]));
+    beyond_[place] = beyond;
+    held += held_change(*graph_, pass, option(pass));
   }
+}
+
+ByteCount PassOrder::beyond_room(Index pass, ByteCount held) const {
+  const ByteCount needed = held + needed_bytes(*graph_, pass, option(pass));
+  return std::max<ByteCount>(0, needed - graph_->room[graph_->passes[pass].rank]);
 }
 
 void PassOrder::time_forward() {
@@ -153,25 +163,28 @@ std::span<const Index> PassOrder::critical_path(std::uint64_t salt) {
   return path_;
 }
 
-bool PassOrder::fits(const Move& move) const {
+ByteCount PassOrder::excess_after(const Move& move) const {
   const Index from = place_[move.later ? move.pass : move.target];
   const Index to = place_[move.later ? move.target : move.pass];
-  const ByteCount room = graph_->room[graph_->passes[move.pass].rank];
   ByteCount held = held_[from];
-  const auto take = [&](Index pass) {
-    const bool enough = held + needed_bytes(*graph_, pass, option(pass)) <= room;
+  ByteCount change = 0;
+  const auto run = [&](Index pass) {
+    change += beyond_room(pass, held);
     held += held_change(*graph_, pass, option(pass));
-    return enough;
   };
-  if (!move.later && !take(move.pass)) {
-    return false;
+  if (!move.later) {
+    run(move.pass);
   }
-  for (Index place = move.later ? from + 1 : from; place < (move.later ? to + 1 : to); ++place) {
-    if (!take(order_[place])) {
-      return false;
+  for (Index place = from; place <= to; ++place) {
+    change -= beyond_[place];
+    if (order_[place] != move.pass) {
+      run(order_[place]);
     }
   }
-  return !move.later || take(move.pass);
+  if (move.later) {
+    run(move.pass);
+  }
+  return excess_ + change;
 }
 
 Nanoseconds PassOrder::estimate(const Move& move) const {

@@ -44,6 +44,8 @@ class PassOrder {
 
   [[nodiscard]] Nanoseconds duration(Index pass) const { return duration_[pass]; }
 
+  [[nodiscard]] std::span<const Nanoseconds> durations() const { return duration_; }
+
   /// Longest time from the start of the first pass to the start of this one, and from its end to
   /// the end of the last pass (transfers that queue are not counted in the tail).
   [[nodiscard]] Nanoseconds head(Index pass) const { return start_[pass]; }
@@ -59,8 +61,12 @@ class PassOrder {
   /// several, `salt` chooses. Valid until the next call.
   std::span<const Index> critical_path(std::uint64_t salt);
 
-  /// Whether the rank keeps to its memory limit after the move.
-  [[nodiscard]] bool fits(const Move& move) const;
+  /// By how much the order breaks the memory limits: bytes beyond the room of the rank, added up
+  /// over all passes. 0 where it fits.
+  [[nodiscard]] ByteCount excess() const { return excess_; }
+
+  /// excess() after the move.
+  [[nodiscard]] ByteCount excess_after(const Move& move) const;
 
   /// The longest path through the passes that the move shifts, with the heads and tails that the
   /// other passes have now (Balas and Vazacopoulos, Management Science 44(2), 1998, §3): nearly
@@ -87,6 +93,7 @@ class PassOrder {
   [[nodiscard]] bool shift_earlier(const Move& move, Index first, Index last);
   void shift_on_rank(const Move& move);
   void set_held(Index rank);
+  [[nodiscard]] ByteCount beyond_room(Index pass, ByteCount held) const;
   void time_forward();
   void time_backward();
 
@@ -104,6 +111,8 @@ class PassOrder {
   std::vector<Index> order_;        ///< rank by rank
   std::vector<Index> place_;        ///< per pass: its place in order_
   std::vector<ByteCount> held_;     ///< per place: bytes held before its pass
+  std::vector<ByteCount> beyond_;   ///< per place: bytes beyond the room while its pass runs
+  ByteCount excess_ = 0;            ///< their sum
   std::vector<Nanoseconds> start_;
   std::vector<Nanoseconds> tail_;
   std::vector<Nanoseconds> hop_tail_;   ///< the part of the tail that its hops give

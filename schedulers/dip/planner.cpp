@@ -56,6 +56,7 @@ class ScheduleBuilder {
 struct Method {
   bool split_backward = false;
   std::span<const double> soft_shares;
+  bool tries_whole = false;  ///< DipOptions::whole_microbatches: both
   dip::PartitionPlan (*partition)(const Lowering&, const Batch&, const DipOptions&) = nullptr;
   dip::Composition (*plan)(const TaskGraph&, const dip::ReplicaGraph&, const DipOptions&) = nullptr;
 };
@@ -65,10 +66,13 @@ constexpr std::array kShares = {1.0, 0.75, 0.5, 0.35};
 
 constexpr Method kDip{
     .soft_shares = kFull, .partition = dip::choose_partition, .plan = dip::plan_by_tree};
-constexpr Method kDipPlus{
-    .soft_shares = kShares, .partition = dip::search_partition, .plan = dip::plan_by_descent};
+constexpr Method kDipPlus{.soft_shares = kShares,
+                          .tries_whole = true,
+                          .partition = dip::search_partition,
+                          .plan = dip::plan_by_descent};
 constexpr Method kDipZb{.split_backward = true,
                         .soft_shares = kShares,
+                        .tries_whole = true,
                         .partition = dip::search_partition,
                         .plan = dip::plan_split_by_descent};
 
@@ -77,6 +81,9 @@ class DipPlanner final : public Planner {
   DipPlanner(const Method& method, DipOptions options)
       : method_(method), options_(std::move(options)) {
     validate(options_);
+    if (method.tries_whole) {
+      options_.whole_microbatches = {false, true};
+    }
     if (options_.soft_shares.empty()) {
       options_.soft_shares.assign(method.soft_shares.begin(), method.soft_shares.end());
     }

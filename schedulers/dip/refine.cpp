@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/refine.hpp"
 
-#include "schedulers/dip/held.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <queue>
 #include <utility>
 
 namespace dipsim::dip {
@@ -22,19 +18,37 @@ constexpr std::size_t kWeightReach = 96;
 /// Share of moves that start from a longest path.
 constexpr double kCritical = 0.8;
 
-/// Two microbatches change places this many times per pass of the graph: that costs as much as
-/// timing all passes several times.
-constexpr double kExchanges = 4.0;
+/// Share of moves that rearrange many passes at once, times the number of passes: such a move costs
+/// as much as timing all passes several times.
+constexpr double kRearranged = 16.0;
+
+/// Share of its time for which a W fills idle time, where all are placed anew: values tried.
+constexpr std::array kFits = {0.0, 0.5, 1.0};
 
 /// Temperatures that the rounds of cooling start from, and the one where each ends, in average pass
 /// times: a move changes the makespan by the time of a pass or so.
-constexpr std::array kHot = {2.0, 1.0, 0.5, 0.25, 2.0, 1.0, 0.5, 0.25};
+constexpr std::array kHot = {4.0, 2.0, 1.0, 0.5};
 constexpr double kCold = 0.01;
+
+/// What the price of a byte is multiplied by at an accepted move that leaves an order which breaks
+/// the limit, and divided by at one which fits.
+constexpr double kPriceStep = 1.03;
 
 }  // namespace
 
 Refiner::Refiner(const ReplicaGraph& replica)
-    : graph_(&replica), order_(replica), random_(0, "refine"), place_(replica.passes.size()) {}
+    : graph_(&replica),
+      order_(replica),
+      random_(0, "refine"),
+      group_of_(replica.passes.size(), ReplicaGraph::kNone),
+      rearranger_(replica),
+      clock_(replica) {
+  for (Index group = 0; group < replica.groups.size(); ++group) {
+    const Group& of = replica.groups[group];
+    std::fill(group_of_.begin() + of.first_forward, group_of_.begin() + of.last_forward, group);
+    std::fill(group_of_.begin() + of.first_backward, group_of_.begin() + of.last_backward, group);
+  }
+}
 
 std::size_t Refiner::pick(std::size_t count) {
   return static_cast<std::size_t>(random_.integer(0, static_cast<std::int64_t>(count) - 1));
@@ -47,24 +61,26 @@ void Refiner::refine(Composition& composition, const RefineOptions& options) {
   Nanoseconds best = order_.makespan();
   const double scale = average_pass_time();
   const std::size_t per_round = std::max<std::size_t>(1, options.steps / kHot.size());
-  const double exchanges =
-      kExchanges / static_cast<double>(std::max<std::size_t>(40, best_.size()));
-  find_path();
+  const double rearranged =
+      kRearranged / static_cast<double>(std::max<std::size_t>(40, best_.size()));
+  const double usual_price = scale / average_held();
   for (std::size_t step = 0; step < options.steps && best > options.target; ++step) {
-    if (step > 0 && step % per_round == 0) {
+    if (step % per_round == 0) {
+      price_ = usual_price;
       order_.reorder(best_);
       find_path();
     }
     const double cooled = static_cast<double>(step % per_round) / static_cast<double>(per_round);
     const double hot = kHot[std::min(step / per_round, kHot.size() - 1)];
     const double worse = random_.exponential(scale * hot * std::pow(kCold / hot, cooled));
-    const Nanoseconds limit = order_.makespan() + static_cast<Nanoseconds>(worse);
-    const bool exchange = random_.uniform() < exchanges;
-    if (!(exchange ? try_exchange(limit) : try_move(draw(), limit))) {
+    const double limit = cost_of_order() + worse;
+    const bool rearrange = random_.uniform() < rearranged;
+    if (!(rearrange ? try_rearranged(limit) : try_move(draw(), limit))) {
       continue;
     }
+    adapt_price();
     find_path();
-    if (order_.makespan() < best) {
+    if (order_.excess() == 0 && order_.makespan() < best) {
       best = order_.makespan();
       best_.assign(order_.sequence().begin(), order_.sequence().end());
     }
@@ -81,9 +97,28 @@ double Refiner::average_pass_time() const {
   return sum / static_cast<double>(std::max<std::size_t>(1, graph_->passes.size()));
 }
 
-/// Makes the move if it fits and the makespan stays within the limit.
-bool Refiner::try_move(const std::optional<Move>& move, Nanoseconds limit) {
-  if (!move || !order_.fits(*move) || order_.estimate(*move) > limit) {
+/// Mean bytes that a pair holds, at least 1.
+double Refiner::average_held() const {
+  double sum = 0.0;
+  for (Index pair = 0; pair < graph_->pair_count(); ++pair) {
+    sum += static_cast<double>(graph_->options_of(pair)[order_.choice()[pair]].held);
+  }
+  return std::max(1.0, sum / static_cast<double>(std::max<std::size_t>(1, graph_->pair_count())));
+}
+
+double Refiner::cost_of_order() const {
+  return static_cast<double>(order_.makespan()) + price_ * static_cast<double>(order_.excess());
+}
+
+void Refiner::adapt_price() { price_ *= order_.excess() > 0 ? kPriceStep : 1.0 / kPriceStep; }
+
+/// Makes the move if the cost stays within the limit.
+bool Refiner::try_move(const std::optional<Move>& move, double limit) {
+  if (!move) {
+    return false;
+  }
+  const ByteCount excess = order_.excess_after(*move);
+  if (static_cast<double>(order_.estimate(*move)) + price_ * static_cast<double>(excess) > limit) {
     return false;
   }
   const Index next = order_.next(move->pass);
@@ -91,7 +126,7 @@ bool Refiner::try_move(const std::optional<Move>& move, Nanoseconds limit) {
   if (!order_.apply(*move)) {
     return false;
   }
-  if (order_.makespan() <= limit) {
+  if (cost_of_order() <= limit) {
     return true;
   }
   order_.apply(
@@ -99,75 +134,65 @@ bool Refiner::try_move(const std::optional<Move>& move, Nanoseconds limit) {
   return false;
 }
 
-/// Two microbatches change places: each pass of one goes where the other's pass of the same chunk
-/// and kind stands; what only one of them has stays. Then every pass that comes before something it
-/// waits for goes just behind that.
-bool Refiner::try_exchange(Nanoseconds limit) {
-  const auto one = static_cast<Index>(pick(graph_->components));
-  const auto other = static_cast<Index>(pick(graph_->components));
-  if (one == other) {
-    return false;
-  }
+bool Refiner::try_rearranged(double limit) {
   before_.assign(order_.sequence().begin(), order_.sequence().end());
-  exchange_places(one, other);
-  sort_by_place();
-  if (std::ranges::min(least_free(*graph_, after_, order_.choice())) < 0) {
+  std::ranges::stable_sort(before_, {}, [&](Index pass) { return order_.head(pass); });
+  const std::span<const Index> after = draw_rearranged();
+  if (after.empty() || static_cast<double>(retime(clock_, after, order_.durations())) > limit) {
     return false;
   }
-  order_.reorder(after_);
-  if (order_.makespan() <= limit) {
+  order_.reorder(after);
+  if (cost_of_order() <= limit) {
     return true;
   }
   order_.reorder(before_);
   return false;
 }
 
-void Refiner::exchange_places(Index one, Index other) {
-  for (Index i = 0; i < before_.size(); ++i) {
-    place_[before_[i]] = i;
+std::span<const Index> Refiner::draw_rearranged() {
+  const std::span<const Index> drawn = pick(4) == 0 ? draw_exchange() : draw_group_move();
+  const bool split = graph_->first_weight < graph_->passes.size();
+  if (drawn.empty() || !split || pick(3) == 0) {
+    return drawn;
   }
-  // Equal passes of a component, several slices for instance, pair up in the order of the sequence.
-  std::map<std::pair<ChunkId, PassKind>, std::array<std::vector<Index>, 2>> alike;
-  for (const Index pass : before_) {
-    const Index pair = graph_->passes[pass].pair;
-    const Index component = graph_->component[pair];
-    if (component == one || component == other) {
-      alike[{graph_->chunk[pair], graph_->kind(pass)}][component == one ? 0 : 1].push_back(pass);
-    }
-  }
-  for (auto& [kind, passes] : alike) {
-    const std::size_t count = std::min(passes[0].size(), passes[1].size());
-    for (std::size_t i = 0; i < count; ++i) {
-      std::swap(place_[passes[0][i]], place_[passes[1][i]]);
-    }
-  }
+  return rearranger_.refill(drawn, order_.choice(), order_.durations(), kFits[pick(kFits.size())]);
 }
 
-/// A topological order of all passes, by place among those that could come next.
-void Refiner::sort_by_place() {
-  const auto later = [&](Index a, Index b) { return place_[a] > place_[b]; };
-  std::priority_queue<Index, std::vector<Index>, decltype(later)> possible(later);
-  missing_.clear();
-  for (const Pass& pass : graph_->passes) {
-    missing_.push_back(pass.predecessors);
+std::span<const Index> Refiner::draw_exchange() {
+  const auto one = static_cast<Index>(pick(graph_->components));
+  const auto other = static_cast<Index>(pick(graph_->components));
+  return one == other ? std::span<const Index>{} : rearranger_.exchange(before_, one, other);
+}
+
+std::span<const Index> Refiner::draw_group_move() {
+  const auto moved = static_cast<Index>(pick(graph_->passes.size()));
+  const Index target = draw_near(moved);
+  if (group_of_[moved] == ReplicaGraph::kNone || group_of_[target] == ReplicaGraph::kNone) {
+    return {};
   }
-  for (Index pass = 0; pass < missing_.size(); ++pass) {
-    if (missing_[pass] == 0) {
-      possible.push(pass);
+  const GroupMove move{.group = group_of_[moved],
+                       .forward = graph_->is_forward(moved),
+                       .target = group_of_[target],
+                       .target_forward = graph_->is_forward(target),
+                       .later = pick(2) == 0,
+                       .rank = pick(2) == 0 ? ReplicaGraph::kNone : graph_->passes[moved].rank};
+  return move.group == move.target ? std::span<const Index>{}
+                                   : rearranger_.move_group(before_, move);
+}
+
+/// Another pass of the same rank, a log-uniform number of places away.
+Index Refiner::draw_near(Index pass) {
+  const double reach = std::pow(static_cast<double>(graph_->passes.size()), random_.uniform());
+  const bool later = pick(2) == 0;
+  Index target = pass;
+  for (auto left = static_cast<std::size_t>(reach); left > 0; --left) {
+    const Index next = later ? order_.next(target) : order_.previous(target);
+    if (next == ReplicaGraph::kNone) {
+      break;
     }
+    target = next;
   }
-  after_.clear();
-  while (!possible.empty()) {
-    const Index id = possible.top();
-    possible.pop();
-    after_.push_back(id);
-    const Pass& pass = graph_->passes[id];
-    for (Index h = pass.first_hop; h < pass.last_hop; ++h) {
-      if (--missing_[graph_->hops[h].to] == 0) {
-        possible.push(graph_->hops[h].to);
-      }
-    }
-  }
+  return target;
 }
 
 void Refiner::find_path() {

@@ -73,8 +73,8 @@ struct Run {
     return order_on(graph, replica, sequence, rank);
   }
 
-  void run(const GroupOrder& order) {
-    const auto result = interleaver.run(order, durations, level, level);
+  void run(const GroupOrder& order, const dip::InterleaveRule& rule = {}) {
+    const auto result = interleaver.run(order, durations, level, level, rule);
     sequence.assign(result.begin(), result.end());
   }
 
@@ -124,6 +124,27 @@ TEST_CASE("dip interleave: a forward that would exceed the level waits for a bac
     CHECK(run.on(0) == "F0 B0 F1 B1 F2 B2");
     CHECK(run.interleaver.makespan() == 3 * 6);  // one microbatch after the other
   }
+}
+
+TEST_CASE(
+    "dip interleave: whole microbatches leave room for the forwards of those that have begun") {
+  // An encoder feeds a second module; every pair holds 1 byte, so a microbatch 2 on each rank.
+  PipelineSpec spec;
+  spec.ranks = 2;
+  spec.segments = {1, 1};
+  spec.memory_limit = Bytes{4};
+  spec.latency = Duration{10};
+  for (int m = 0; m < 4; ++m) {
+    for (const int module : {0, 1}) {
+      spec.works.push_back(test::work(m, module, {keep(1, 2, 1)}));
+    }
+  }
+  Run run(spec);
+  run.run();
+  CHECK(run.on(0).starts_with("F0 F1 F2 "));  // while m1:F0 has not arrived
+  run.run(dip::natural_order(run.replica), {.whole_microbatches = true, .weights = {}});
+  CHECK(run.on(0).starts_with("F0 F1 m1:F0 m1:F1 "));
+  CHECK(run.sequence.size() == run.replica.passes.size());
 }
 
 TEST_CASE("dip interleave: each direction follows its own priorities") {
@@ -260,7 +281,8 @@ TEST_CASE("dip interleave: any order at any level is a legal schedule inside the
     Interleaver interleaver(replica);
     for (int repeat = 0; repeat < 3; ++repeat) {  // the workspace carries nothing over
       const auto sequence =
-          interleaver.run(test::random_groups(replica, random), durations, soft, hard);
+          interleaver.run(test::random_groups(replica, random), durations, soft, hard,
+                          {.whole_microbatches = repeat == 1, .weights = {}});
       if (sequence.empty()) {  // allowed where a microbatch alone needs nearly everything
         CHECK_FALSE(test::fits_easily(hard));
         continue;

@@ -51,7 +51,7 @@ struct Case {
                                           std::size_t jobs) const {
     const DipOptions options = with_jobs(jobs);
     BatchEvaluator evaluator(graph, replica, options);
-    dip::Elites elites(3);
+    dip::Elites elites(replica, 3);
     search_locally(evaluator, replica, start, SearchBudget(evaluations), seed, elites);
     return {elites.all().begin(), elites.all().end()};
   }

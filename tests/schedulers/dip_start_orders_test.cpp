@@ -81,29 +81,58 @@ TEST_CASE("dip start orders: one microbatch has only the natural one, four have 
   CHECK(std::ranges::count(orders, std::vector<Index>{2, 3, 0, 1}, &GroupOrder::forward) == 1);
 }
 
-TEST_CASE("dip elites: the best few, all of different makespans, the first of equals") {
-  dip::Elites elites(3);
+TEST_CASE("dip elites: the best few, which differ in their makespans and in what begins when") {
+  PipelineSpec spec;
+  spec.segments = {1, 1};
+  for (int m = 0; m < 8; ++m) {
+    for (const int module : {0, 1}) {
+      spec.works.push_back(test::work(m, module, {test::keep(1, 2, 1)}));
+    }
+  }
+  const TaskGraph graph = test::pipeline(spec);
+  const ReplicaGraph replica = dip::replica_graphs(graph).front();
+  // Microbatch `first` before all others; `late`: its second group last.
+  const auto order = [&](Index first, bool late) {
+    std::vector<Index> forward = {2 * first};
+    for (Index group = 0; group < replica.groups.size(); ++group) {
+      if (group / 2 != first || (group == 2 * first + 1 && !late)) {
+        forward.push_back(group);
+      }
+    }
+    if (late) {
+      forward.push_back(2 * first + 1);
+    }
+    return GroupOrder{.forward = forward, .backward = forward};
+  };
+  dip::Elites elites(replica, 3);
   std::vector<std::size_t> levels;
-  const auto offer = [&](dip::Nanoseconds makespan, std::size_t level) {
-    elites.offer({.order = {}, .way = {.level = level, .weights = {}}},
+  const auto offer = [&](dip::Nanoseconds makespan, std::size_t level, const GroupOrder& offered) {
+    elites.offer({.order = offered, .way = {.level = level, .rule = {}}},
                  {.sequence = {}, .choice = {}, .makespan = makespan});
     levels.clear();
     for (const dip::Found& found : elites.all()) {
       levels.push_back(found.candidate.way.level);
     }
   };
-  offer(50, 0);
-  offer(70, 1);
-  offer(50, 2);
-  CHECK(levels == std::vector<std::size_t>{0, 1});
-  offer(60, 3);
-  CHECK(levels == std::vector<std::size_t>{0, 3, 1});
-  offer(80, 4);
-  CHECK(levels == std::vector<std::size_t>{0, 3, 1});
-  offer(40, 5);
-  CHECK(levels == std::vector<std::size_t>{5, 0, 3});
-  offer(70, 6);
-  CHECK(levels == std::vector<std::size_t>{5, 0, 3});
+  using Levels = std::vector<std::size_t>;
+  offer(50, 0, order(0, false));
+  offer(70, 1, order(1, false));
+  offer(50, 2, order(2, false));  // equal makespan: the first stays
+  CHECK(levels == Levels{0, 1});
+  offer(60, 3, order(3, false));
+  CHECK(levels == Levels{0, 3, 1});
+  offer(80, 4, order(4, false));
+  CHECK(levels == Levels{0, 3, 1});
+  offer(40, 5, order(5, false));
+  CHECK(levels == Levels{5, 0, 3});
+  offer(70, 6, order(6, false));
+  CHECK(levels == Levels{5, 0, 3});
+  offer(55, 7, order(0, true));  // begins as 0 does, which is better
+  CHECK(levels == Levels{5, 0, 3});
+  offer(45, 8, order(3, true));  // takes the place of 3
+  CHECK(levels == Levels{5, 8, 0});
+  offer(42, 9, order(0, true));
+  CHECK(levels == Levels{5, 9, 8});
 }
 
 }  // namespace dipsim

@@ -58,7 +58,8 @@ struct Run {
     std::vector<dip::Nanoseconds> durations(replica.passes.size());
     dip::set_durations(replica, choice, durations);
     const MemoryLevel level = dip::memory_level(replica, choice);
-    const auto result = interleaver.run(dip::natural_order(replica), durations, level, level, rule);
+    const auto result =
+        interleaver.run(dip::natural_order(replica), durations, level, level, {.weights = rule});
     sequence.assign(result.begin(), result.end());
   }
 
@@ -223,8 +224,9 @@ TEST_CASE("dip weights: any order at any level keeps to backlog, precedence and 
     for (const int backlog : {0, 1, 2, 4, kNoLimit}) {
       CAPTURE(backlog);
       const WeightRule rule{.backlog = backlog, .fit = 0.25 * double(random.integer(1, 4))};
-      const auto sequence = interleaver.run(test::random_groups(replica, random), durations, soft,
-                                            hard, rule, 0.25 * double(random.integer(1, 4)));
+      const auto sequence =
+          interleaver.run(test::random_groups(replica, random), durations, soft, hard,
+                          {.soft_share = 0.25 * double(random.integer(1, 4)), .weights = rule});
       if (sequence.empty()) {  // allowed where a microbatch alone needs nearly everything
         CHECK_FALSE(test::fits_easily(hard));
         continue;
