@@ -44,4 +44,9 @@ std::vector<ByteCount> least_free(const ReplicaGraph& replica, std::span<const I
   return least;
 }
 
+bool keep_to_limit(const ReplicaGraph& replica, std::span<const Index> sequence,
+                   std::span<const Index> choice) {
+  return std::ranges::min(least_free(replica, sequence, choice)) >= 0;
+}
+
 }  // namespace dipsim::dip

@@ -20,4 +20,8 @@ ByteCount needed_bytes(const ReplicaGraph& replica, Index pass, const PairOption
 std::vector<ByteCount> least_free(const ReplicaGraph& replica, std::span<const Index> sequence,
                                   std::span<const Index> choice);
 
+/// Whether every rank keeps to its limit.
+bool keep_to_limit(const ReplicaGraph& replica, std::span<const Index> sequence,
+                   std::span<const Index> choice);
+
 }  // namespace dipsim::dip

@@ -9,15 +9,14 @@
 #include "schedulers/dip/held.hpp"
 #include "schedulers/dip/local_search.hpp"
 #include "schedulers/dip/memory.hpp"
-#include "schedulers/dip/refine.hpp"
+#include "schedulers/dip/polish.hpp"
 #include "schedulers/dip/search_budget.hpp"
 #include "schedulers/dip/split_backwards.hpp"
 #include "schedulers/dip/tree_search.hpp"
 #include "sim/core/error.hpp"
-#include "sim/core/parallel.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -29,28 +28,12 @@ namespace dipsim::dip {
 
 namespace {
 
-/// Moves of the pass order that are looked at for each evaluation: as many as take about as long,
-/// and so many more in small graphs that these are searched from end to end: some for every pass,
-/// as far as the square of the number of passes, which a search from end to end takes, allows.
-constexpr std::size_t kStepsPerEvaluation = 20;
-constexpr std::size_t kMoreStepsPerPass = 60;
-constexpr std::size_t kMoreSteps = 2'500'000;
-
-/// Moves between two looks at the clock, where the budget is in time.
-constexpr std::size_t kTimedSteps = 2'000;
-
-/// Share of the budget for the order of groups; the rest is for the order of passes.
-constexpr double kGroupShare = 0.6;
-
 /// Of a budget in time, the share that dip-zb spends on plans for split backwards, and on plans for
 /// whole ones; in the rest the latter are split.
 constexpr double kSplitShare = 0.4;
 
 /// Group orders whose pass orders are refined.
 constexpr std::size_t kElites = 8;
-
-/// Most turns of refinement and memory choice.
-constexpr std::size_t kTurns = 4;
 
 /// At least 1 ms of a budget in time: without any it would be one in evaluations.
 std::chrono::milliseconds part_of(std::chrono::milliseconds time, double share) {
@@ -83,12 +66,11 @@ Found best_natural(BatchEvaluator& evaluator, const ReplicaGraph& replica) {
   return best_of(evaluator, candidates);
 }
 
-/// The best of all start orders in the way that suits the natural one best.
-Found best_start(BatchEvaluator& evaluator, const ReplicaGraph& replica) {
-  const Found natural = best_natural(evaluator, replica);
+/// The best of all start orders in this way.
+Found best_start(BatchEvaluator& evaluator, const ReplicaGraph& replica, const Way& way) {
   std::vector<Candidate> candidates;
   for (GroupOrder& order : start_orders(replica)) {
-    candidates.push_back({.order = std::move(order), .way = natural.candidate.way});
+    candidates.push_back({.order = std::move(order), .way = way});
   }
   return best_of(evaluator, candidates);
 }
@@ -101,91 +83,11 @@ void finish(BatchEvaluator& evaluator, Found& found) {
   }
 }
 
-bool keeps_to_limit(const ReplicaGraph& replica, std::span<const Index> sequence,
-                    std::span<const Index> choice) {
-  return std::ranges::min(least_free(replica, sequence, choice)) >= 0;
-}
-
-bool has_choice(const ReplicaGraph& replica) {
-  for (Index pair = 0; pair < replica.pair_count(); ++pair) {
-    if (replica.options_of(pair).size() > 1) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/// Improves a composition outside the space of priorities.
-class Polisher {
- public:
-  Polisher(const ReplicaGraph& replica, const DipOptions& options)
-      : replica_(replica),
-        options_(options),
-        refiner_(replica),
-        chooser_(replica),
-        most_saving_(most_saving_choice(replica)),
-        clock_(replica),
-        durations_(replica.passes.size()),
-        turns_(options.memory_choice && has_choice(replica) ? kTurns : 1) {}
-
-  /// Refines the pass order and chooses the strategies for it anew, in turns.
-  void polish(Composition& best, std::size_t steps, std::uint64_t seed) {
-    for (std::size_t turn = 0; turn < turns_; ++turn) {
-      Composition next = best;
-      refiner_.refine(next, {.steps = steps / turns_, .seed = seed + turn});
-      if (next.makespan < best.makespan) {
-        best = next;
-      }
-      // The order fits with its own strategies; those that hold least may rebuild or keep more.
-      if (turns_ > 1 && keeps_to_limit(replica_, next.sequence, most_saving_)) {
-        chooser_.choose(next.sequence, next.choice);
-        set_durations(replica_, next.choice, durations_);
-        next.makespan = retime(clock_, next.sequence, durations_);
-        if (next.makespan < best.makespan) {
-          best = std::move(next);
-        }
-      }
-    }
-  }
-
- private:
-  const ReplicaGraph& replica_;
-  const DipOptions& options_;
-  Refiner refiner_;
-  MemoryChooser chooser_;
-  Choice most_saving_;
-  PassClock clock_;
-  std::vector<Nanoseconds> durations_;
-  std::size_t turns_;
-};
-
-/// Polishes all elites a little, the better half of them more, and so on (successive halving:
-/// Karnin, Koren and Somekh, ICML 2013), and returns the best. Every round spends the same.
-Composition polish_elites(const ReplicaGraph& replica, const DipOptions& options, std::size_t steps,
-                          std::span<const Found> elites) {
-  std::vector<Composition> compositions;
-  for (const Found& found : elites) {
-    compositions.push_back(found.composition);
-  }
-  const std::size_t rounds = std::bit_width(compositions.size());
-  while (true) {
-    parallel_for(compositions.size(), options.jobs, [&](std::size_t i) {
-      Polisher(replica, options)
-          .polish(compositions[i], steps / rounds / compositions.size(), options.seed);
-    });
-    std::ranges::stable_sort(compositions, {}, &Composition::makespan);
-    if (compositions.size() == 1) {
-      return std::move(compositions.front());
-    }
-    compositions.resize(compositions.size() / 2);
-  }
-}
-
 /// Strategies for a given sequence: with memory choice those that the chooser finds, else the best
 /// uniform ones. Throws Infeasible where none fit.
 Composition with_strategies(const ReplicaGraph& replica, std::vector<Index> sequence,
                             const DipOptions& options) {
-  const auto fits = [&](const Choice& choice) { return keeps_to_limit(replica, sequence, choice); };
+  const auto fits = [&](const Choice& choice) { return keep_to_limit(replica, sequence, choice); };
   std::vector<Choice> possible;
   if (options.memory_choice) {
     possible.push_back(most_saving_choice(replica));
@@ -218,51 +120,6 @@ Composition with_strategies(const ReplicaGraph& replica, std::vector<Index> sequ
   return best;
 }
 
-std::size_t refine_steps(const ReplicaGraph& replica, const DipOptions& options) {
-  const std::size_t passes = std::max<std::size_t>(1, replica.passes.size());
-  const std::size_t more = std::min(kMoreStepsPerPass * passes, kMoreSteps / passes / passes);
-  return (kStepsPerEvaluation + more) *
-         static_cast<std::size_t>((1.0 - kGroupShare) * static_cast<double>(options.evaluations));
-}
-
-/// Polishes the elites, with ever other random numbers, until the budget is used up: the better
-/// half of them from half of the time on, and so on, but one for every thread.
-Composition polish_for_a_time(const ReplicaGraph& replica, const DipOptions& options,
-                              const SearchBudget& budget, std::span<const Found> elites) {
-  std::vector<Composition> compositions;
-  for (const Found& found : elites) {
-    compositions.push_back(found.composition);
-  }
-  const std::size_t jobs = options.jobs == 0 ? hardware_jobs() : options.jobs;
-  double left_at_cut = (1.0 - budget.used(0)) / 2.0;
-  for (std::uint64_t seed = options.seed; budget.used(0) < 1.0; ++seed) {
-    if (1.0 - budget.used(0) < left_at_cut && compositions.size() > jobs) {
-      compositions.resize(std::max(jobs, compositions.size() / 2));
-      left_at_cut /= 2.0;
-    }
-    parallel_for(compositions.size(), options.jobs, [&](std::size_t i) {
-      if (budget.used(0) < 1.0) {
-        Polisher(replica, options).polish(compositions[i], kTimedSteps, seed);
-      }
-    });
-    std::ranges::stable_sort(compositions, {}, &Composition::makespan);
-  }
-  return std::move(compositions.front());
-}
-
-/// Refines the pass order at the strategies that it has.
-void refine_once(const ReplicaGraph& replica, const DipOptions& options, const SearchBudget& budget,
-                 Composition& composition) {
-  Refiner refiner(replica);
-  if (options.time.count() == 0) {
-    refiner.refine(composition, {.steps = refine_steps(replica, options), .seed = options.seed});
-    return;
-  }
-  for (std::uint64_t seed = options.seed; budget.used(0) < 1.0; ++seed) {
-    refiner.refine(composition, {.steps = kTimedSteps, .seed = seed});
-  }
-}
-
 }  // namespace
 
 Composition plan_by_tree(const TaskGraph& graph, const ReplicaGraph& replica,
@@ -275,6 +132,7 @@ Composition plan_by_tree(const TaskGraph& graph, const ReplicaGraph& replica,
   Found found = best_natural(evaluator, replica);
   found = search_tree(evaluator, found, budget, options.tree, options.seed);
   finish(evaluator, found);
+  improve_choice(replica, options, found.composition);
   return std::move(found.composition);
 }
 
@@ -283,16 +141,14 @@ Composition plan_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
   const SearchBudget all = share_of(options, 1.0);
   const SearchBudget for_groups = share_of(options, kGroupShare);
   BatchEvaluator evaluator(graph, replica, options);
-  Found found = best_start(evaluator, replica);
+  const Found natural = best_natural(evaluator, replica);
+  Found found = best_start(evaluator, replica, natural.candidate.way);
   Elites elites(replica, kElites);
   search_locally(evaluator, replica, found, for_groups, options.seed, elites);
   found = elites.all().front();
   finish(evaluator, found);
   elites.offer(found.candidate, found.composition);
-  if (options.time.count() > 0) {
-    return polish_for_a_time(replica, options, all, elites.all());
-  }
-  return polish_elites(replica, options, refine_steps(replica, options), elites.all());
+  return polish(replica, options, all, elites.all());
 }
 
 Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
@@ -315,7 +171,7 @@ Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& re
   if (whole_fits) {
     Composition other = expand(replica, *whole, plan_by_descent(graph, whole->graph, each));
     split_where_it_fits(replica, other);
-    refine_once(replica, options, all, other);
+    polish_order(replica, options, all, other);
     if (!best || other.makespan < best->makespan) {
       best = std::move(other);
     }
