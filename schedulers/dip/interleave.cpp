@@ -25,6 +25,7 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
       clock_(graph),
       queues_(empty_queues_.size()),
       slot_(graph.passes.size()),
+      place_(graph.pair_count()),
       key_(graph.ranks.size()),
       state_(graph.ranks.size()),
       unfinished_(graph.components),
@@ -52,7 +53,6 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
     slots = empty_queues_[q].last;
   }
   pass_at_.resize(slots);
-  priority_.resize(slots);
   startable_.assign(slots / kWordBits, 0);
   arrivals_.resize(slots);
   sequence_.reserve(graph.passes.size());
@@ -106,28 +106,37 @@ void Interleaver::begin(const GroupOrder& order) {
 
 void Interleaver::assign_slots(const GroupOrder& order) {
   // Counts up in `startable`, which stands at the first slot only here.
-  const auto assign = [&](Direction direction, Index first, Index last, Index& priority) {
+  const auto assign = [&](Direction direction, Index first, Index last) {
     for (Index pass = first; pass < last; ++pass) {
       Queue& of_rank = queue(graph_->passes[pass].rank, direction);
       const Index slot = of_rank.first + of_rank.startable++;
       slot_[pass] = slot;
       pass_at_[slot] = pass;
-      priority_[slot] = priority++;
     }
   };
-  Index forwards = 0;
   for (const Index group : order.forward) {
-    assign(Forward, graph_->groups[group].first_forward, graph_->groups[group].last_forward,
-           forwards);
+    assign(Forward, graph_->groups[group].first_forward, graph_->groups[group].last_forward);
   }
-  Index backwards = 0;
   for (const Index group : order.backward) {
-    assign(Backward, graph_->groups[group].first_backward, graph_->groups[group].last_backward,
-           backwards);
+    assign(Backward, graph_->groups[group].first_backward, graph_->groups[group].last_backward);
   }
   for (Queue& each : queues_) {
     each.startable = 0;
   }
+  order_ = &order;
+  place_known_ = false;
+}
+
+/// Places of forwards among those of all ranks: few runs need them.
+void Interleaver::find_places() {
+  Index next = 0;
+  for (const Index group : order_->forward) {
+    const Group& of = graph_->groups[group];
+    for (Index pass = of.first_forward; pass < of.last_forward; ++pass) {
+      place_[pass] = next++;
+    }
+  }
+  place_known_ = true;
 }
 
 /// Queues a pass whose last input has become known.
@@ -164,7 +173,15 @@ void Interleaver::release(Index pass) {
 }
 
 Index Interleaver::earliest_rank() const {
-  return static_cast<Index>(std::ranges::min_element(key_) - key_.begin());
+  // Without branches, which would be mispredicted half of the time.
+  Nanoseconds least = key_[0];
+  Index at = 0;
+  for (Index rank = 1; rank < key_.size(); ++rank) {
+    const bool less = key_[rank] < least;
+    least = less ? key_[rank] : least;
+    at = less ? rank : at;
+  }
+  return at;
 }
 
 /// The pass that the rank runs next, or none when memory has switched off its only queue.
@@ -177,8 +194,12 @@ Index Interleaver::pick(Index rank) {
   Queue& backward = queue(rank, Backward);
   RankState& state = state_[rank];
   const Index seen = backward.startable;
-  advance(forward, now);
-  advance(backward, now);
+  if (arrived(forward, now)) {
+    advance(forward, now);
+  }
+  if (arrived(backward, now)) {
+    advance(backward, now);
+  }
   state.backward_off = state.backward_off && backward.startable == seen;
   if (forward.startable > 0 && !state.forward_off &&
       (backward.startable == 0 || state.backward_off || state.last == Backward)) {
@@ -214,6 +235,9 @@ Index Interleaver::pick_backward(Index rank) {
 
 /// With every queue empty or off: the highest-priority forward that the hard level permits.
 Index Interleaver::unblock() {
+  if (!place_known_) {
+    find_places();
+  }
   Queue* best = nullptr;
   Index best_slot = 0;
   for (Index rank = 0; rank < key_.size(); ++rank) {
@@ -221,7 +245,7 @@ Index Interleaver::unblock() {
     advance(forward, kNever - 1);
     for (Index slot = next_slot(forward, forward.first); slot < forward.last;
          slot = next_slot(forward, slot + 1)) {
-      if (best != nullptr && priority_[slot] >= priority_[best_slot]) {
+      if (best != nullptr && place_[pass_at_[slot]] >= place_[pass_at_[best_slot]]) {
         break;
       }
       if (allowed_hard(rank, graph_->passes[pass_at_[slot]].pair)) {
@@ -235,7 +259,7 @@ Index Interleaver::unblock() {
 }
 
 bool Interleaver::allowed_hard(Index rank, Index pair) {
-  if (state_[rank].hard_held + hard_->forward[pair] > hard_->room[rank]) {
+  if (state_[rank].hard_held + hard_->pairs[pair].forward > hard_->room[rank]) {
     return false;
   }
   const bool safe = safe_.permits(pair);
@@ -244,7 +268,7 @@ bool Interleaver::allowed_hard(Index rank, Index pair) {
 }
 
 bool Interleaver::allowed(Index rank, Index pair) {
-  return state_[rank].soft_held + soft_->forward[pair] <= soft_room_[rank] &&
+  return state_[rank].soft_held + soft_->pairs[pair].forward <= soft_room_[rank] &&
          allowed_hard(rank, pair);
 }
 
@@ -252,16 +276,17 @@ bool Interleaver::allowed(Index rank, Index pair) {
 /// the first that may. The end of the queue where there is none.
 Index Interleaver::allowed_slot(Index rank) {
   Queue& forward = queue(rank, Forward);
-  for (Index slot = best_slot(forward); slot < forward.last; slot = next_slot(forward, slot + 1)) {
+  Index slot = best_slot(forward);
+  if (!rule_.whole_microbatches) {
+    return allowed(rank, graph_->passes[pass_at_[slot]].pair) ? slot : forward.last;
+  }
+  for (; slot < forward.last; slot = next_slot(forward, slot + 1)) {
     const Index pair = graph_->passes[pass_at_[slot]].pair;
-    if ((!rule_.whole_microbatches || may_begin(graph_->component[pair])) && allowed(rank, pair)) {
-      return slot;
-    }
-    if (!rule_.whole_microbatches) {
+    if (may_begin(graph_->component[pair]) && allowed(rank, pair)) {
       break;
     }
   }
-  return forward.last;
+  return slot;
 }
 
 /// Whether all its forwards have room beside those that have begun.
@@ -282,14 +307,15 @@ bool Interleaver::may_begin(Index component) {
 /// There must be room while it runs, and for its W behind it.
 bool Interleaver::allowed_backward(Index rank, Index pass) const {
   const Index pair = graph_->passes[pass].pair;
+  const PairLevel& of_pair = hard_->pairs[pair];
   const ByteCount held = state_[rank].hard_held;
   const ByteCount room = hard_->room[rank];
-  if (held + hard_->rebuilt[pair] + graph_->transient[pass] > room) {
+  if (held + of_pair.rebuilt + graph_->transient[pass] > room) {
     return false;
   }
   const Index weight = graph_->weight[pair];
   return weight == ReplicaGraph::kNone ||
-         held - hard_->held[pair] + hard_->kept[pair] + graph_->transient[weight] <= room;
+         held - of_pair.held + of_pair.kept + graph_->transient[weight] <= room;
 }
 
 Index Interleaver::take_weight(Index rank) { return weights_[state_[rank].weights++]; }
@@ -312,20 +338,21 @@ void Interleaver::account(Index pass, Index rank) {
   const Index component = graph_->component[pair];
   const PassKind kind = graph_->kind(pass);
   const auto change_of = [&](const MemoryLevel& level) {
+    const PairLevel& of_pair = level.pairs[pair];
     switch (kind) {
       case PassKind::Forward:
-        return level.held[pair];
+        return of_pair.held;
       case PassKind::Backward:
-        return level.kept[pair] - level.held[pair];
+        return of_pair.kept - of_pair.held;
       case PassKind::Weight:
         break;
     }
-    return -level.kept[pair];
+    return -of_pair.kept;
   };
   state.soft_held += change_of(*soft_);
   state.hard_held += change_of(*hard_);
   if (kind == PassKind::Forward) {
-    if (has_begun_[component] == 0) {
+    if (rule_.whole_microbatches && has_begun_[component] == 0) {
       has_begun_[component] = 1;
       for (Index r = 0; r < reserved_.size(); ++r) {
         reserved_[r] += soft_->of_component[component * reserved_.size() + r];
@@ -338,7 +365,9 @@ void Interleaver::account(Index pass, Index rank) {
     state.backward_off = false;
   }
   if (kind == PassKind::Backward) {
-    reserved_[rank] -= soft_->held[pair];
+    if (rule_.whole_microbatches) {
+      reserved_[rank] -= soft_->pairs[pair].held;
+    }
     safe_.run_backward(pair);
     state.last = Backward;
   }
@@ -400,7 +429,7 @@ void Interleaver::add_arrival(Queue& waiting, Nanoseconds at, Index slot) {
 
 /// Makes startable what has arrived by `now`.
 void Interleaver::advance(Queue& waiting, Nanoseconds now) {
-  while (waiting.arrivals < waiting.arrivals_end && arrivals_[waiting.arrivals].at <= now) {
+  while (arrived(waiting, now)) {
     make_startable(waiting, arrivals_[waiting.arrivals++].slot);
   }
 }

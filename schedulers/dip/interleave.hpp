@@ -106,6 +106,7 @@ class Interleaver {
 
   void begin(const GroupOrder& order);
   void assign_slots(const GroupOrder& order);
+  void find_places();
   void release(Index pass);
   [[nodiscard]] Index earliest_rank() const;
   [[nodiscard]] Index pick(Index rank);
@@ -123,6 +124,11 @@ class Interleaver {
   void update_key(Index rank);
   void add_arrival(Queue& waiting, Nanoseconds at, Index slot);
   void advance(Queue& waiting, Nanoseconds now);
+
+  [[nodiscard]] bool arrived(const Queue& waiting, Nanoseconds now) const {
+    return waiting.arrivals < waiting.arrivals_end && arrivals_[waiting.arrivals].at <= now;
+  }
+
   void make_startable(Queue& waiting, Index slot);
   [[nodiscard]] Index best_slot(Queue& waiting) const;
   [[nodiscard]] Index next_slot(const Queue& waiting, Index slot) const;
@@ -152,9 +158,11 @@ class Interleaver {
   PassClock clock_;
   std::vector<Index> sequence_;
   std::vector<Queue> queues_;
-  std::vector<Index> slot_;      ///< per pass
-  std::vector<Index> pass_at_;   ///< per slot
-  std::vector<Index> priority_;  ///< per slot: place of the pass among all of its direction
+  std::vector<Index> slot_;     ///< per pass
+  std::vector<Index> pass_at_;  ///< per slot
+  std::vector<Index> place_;    ///< per forward: among those of all ranks, once it is known
+  bool place_known_ = false;
+  const GroupOrder* order_ = nullptr;
   std::vector<std::uint64_t> startable_;  ///< one bit per slot
   std::vector<Arrival> arrivals_;         ///< room for every slot
   std::vector<Index> weights_;            ///< rank by rank: W in the order of their backwards

@@ -92,10 +92,7 @@ std::vector<ByteCount> peak_alone(const ReplicaGraph& replica, std::span<const I
 
 MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> choice) {
   const std::size_t ranks = replica.ranks.size();
-  MemoryLevel level{.held = {},
-                    .forward = {},
-                    .rebuilt = {},
-                    .kept = {},
+  MemoryLevel level{.pairs = {},
                     .room = replica.room,
                     .reserve = std::vector<ByteCount>(ranks, 0),
                     .of_component = std::vector<ByteCount>(ranks * replica.components, 0),
@@ -107,12 +104,13 @@ MemoryLevel memory_level(const ReplicaGraph& replica, std::span<const Index> cho
     const Index rank = replica.passes[pair].rank;
     const std::size_t row = replica.component[pair] * ranks + rank;
     const bool stays = replica.backward[pair] != ReplicaGraph::kNone;
-    level.held.push_back(stays ? option.held : 0);
-    level.forward.push_back(needed_bytes(replica, pair, option));
-    level.rebuilt.push_back(stays ? option.rebuilt : 0);
-    level.kept.push_back(replica.weight[pair] != ReplicaGraph::kNone ? option.kept : 0);
-    level.reserve[rank] = std::max(level.reserve[rank], level.rebuilt.back());
-    level.of_component[row] += level.held.back();
+    const PairLevel& of_pair = level.pairs.emplace_back(
+        PairLevel{.held = stays ? option.held : 0,
+                  .forward = needed_bytes(replica, pair, option),
+                  .rebuilt = stays ? option.rebuilt : 0,
+                  .kept = replica.weight[pair] != ReplicaGraph::kNone ? option.kept : 0});
+    level.reserve[rank] = std::max(level.reserve[rank], of_pair.rebuilt);
+    level.of_component[row] += of_pair.held;
     level.working[row] = std::max(level.working[row], working_bytes(replica, pair, option));
     level.most_working[rank] = std::max(level.most_working[rank], level.working[row]);
   }

@@ -23,12 +23,17 @@ Choice most_saving_choice(const ReplicaGraph& replica);
 void set_durations(const ReplicaGraph& replica, std::span<const Index> choice,
                    std::span<Nanoseconds> durations);
 
+/// What one pair holds and needs at a memory level.
+struct PairLevel {
+  ByteCount held = 0;     ///< from F to its backward
+  ByteCount forward = 0;  ///< during its forward
+  ByteCount rebuilt = 0;  ///< during its backward
+  ByteCount kept = 0;     ///< from I to W
+};
+
 /// What an order must respect if the pairs use a given choice.
 struct MemoryLevel {
-  std::vector<ByteCount> held;          ///< per pair, from F to its backward
-  std::vector<ByteCount> forward;       ///< per pair, during its forward
-  std::vector<ByteCount> rebuilt;       ///< per pair, during its backward
-  std::vector<ByteCount> kept;          ///< per pair, from I to W
+  std::vector<PairLevel> pairs;
   std::vector<ByteCount> room;          ///< per rank: for all of it and transients
   std::vector<ByteCount> reserve;       ///< per rank: most that any backward of it rebuilds
   std::vector<ByteCount> of_component;  ///< per component (microbatch) and rank: sum of held

@@ -46,7 +46,7 @@ bool SafeState::all_fit_with(Index component) const {
 
 bool SafeState::can_end_in_turn(Index rank, Index pair) const {
   const Index component = graph_->component[pair];
-  const ByteCount bytes = level_->held[pair];
+  const ByteCount bytes = level_->pairs[pair].held;
   if (free_[rank] < bytes) {
     return false;
   }
@@ -94,7 +94,7 @@ void SafeState::run_forward(Index pair) {
       begun_[r] += level_->of_component[at(component, r)];
     }
   }
-  const ByteCount bytes = level_->held[pair];
+  const ByteCount bytes = level_->pairs[pair].held;
   needed_[at(component, rank)] -= bytes;
   held_[at(component, rank)] += bytes;
   free_[rank] -= bytes;
@@ -102,8 +102,8 @@ void SafeState::run_forward(Index pair) {
 
 void SafeState::run_backward(Index pair) {
   const Index rank = graph_->passes[pair].rank;
-  held_[at(graph_->component[pair], rank)] -= level_->held[pair];
-  free_[rank] += level_->held[pair];
+  held_[at(graph_->component[pair], rank)] -= level_->pairs[pair].held;
+  free_[rank] += level_->pairs[pair].held;
 }
 
 void SafeState::end(Index component) {
