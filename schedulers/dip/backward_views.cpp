@@ -46,7 +46,8 @@ GraphView with_options(const ReplicaGraph& replica, const Wanted& wanted) {
 }  // namespace
 
 std::optional<GraphView> whole_backwards(const ReplicaGraph& replica) {
-  const auto whole = [](const PairOption& option) { return option.weight == 0; };
+  // A W that takes no time may still read what its I has left.
+  const auto whole = [](const PairOption& o) { return o.weight == 0 && o.kept == 0; };
   for (Index pair = 0; pair < replica.pair_count(); ++pair) {
     if (replica.weight[pair] != ReplicaGraph::kNone &&
         std::ranges::none_of(replica.options_of(pair), whole)) {

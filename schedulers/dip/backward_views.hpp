@@ -17,8 +17,8 @@ struct GraphView {
   std::vector<Index> option_of;  ///< per row of graph.options: its place among the pair's options
 };
 
-/// Backwards as they are without the split: the strategies that do W inside I
-/// (Draft::weights_at_once), and no W. None where a pair with W has no such strategy.
+/// Backwards as they are without the split: the strategies that do W inside I and leave nothing for
+/// it (Draft::weights_at_once), and no W. None where a pair with W has no such strategy.
 std::optional<GraphView> whole_backwards(const ReplicaGraph& replica);
 
 /// The strategies that leave time to W. Pairs without such a one keep what they have.

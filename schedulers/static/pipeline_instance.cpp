@@ -31,6 +31,9 @@ class InstanceBuilder {
 
   [[nodiscard]] PipelineInstance build(const Replica& replica) const {
     PipelineInstance instance{.shape = replica.shape, .ranks = replica.ranks};
+    for (const RankId rank : replica.ranks) {
+      instance.room.push_back(graph_.rank(rank).memory_limit - fixed_[rank.row()]);
+    }
     if (replica.shape.microbatches == 0) {
       return instance;
     }
@@ -51,9 +54,6 @@ class InstanceBuilder {
     instance.costs.reserve(replica.pairs.size());
     for (const PairId pair : replica.pairs) {
       instance.costs.push_back(cost_of(pair));
-    }
-    for (const RankId rank : replica.ranks) {
-      instance.room.push_back(graph_.rank(rank).memory_limit - fixed_[rank.row()]);
     }
     return instance;
   }

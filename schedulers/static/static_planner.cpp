@@ -19,6 +19,18 @@ namespace dipsim {
 
 namespace {
 
+/// Where no pass is to be ordered, what the ranks always hold must still fit.
+void require_state_fits(const PipelineInstance& instance) {
+  for (std::size_t rank = 0; rank < instance.ranks.size(); ++rank) {
+    if (instance.room[rank] < Bytes{}) {
+      fail_infeasible(fmt::format("rank {}", instance.ranks[rank].value),
+                      fmt::format("weights, gradients, optimizer state and reserve exceed its "
+                                  "memory limit by {} bytes",
+                                  (-instance.room[rank]).count));
+    }
+  }
+}
+
 class StaticPlanner final : public Planner {
  public:
   StaticPlanner(const StaticSchedule& schedule, const PlannerOptions& options)
@@ -110,6 +122,7 @@ class StaticPlanner final : public Planner {
     }
     for (const PipelineInstance& instance : pipeline_instances(graph, replicas, chosen)) {
       if (instance.shape.microbatches == 0) {
+        require_state_fits(instance);
         continue;
       }
       std::vector<std::vector<Step>> of_replica = schedule_.timed_steps(instance);

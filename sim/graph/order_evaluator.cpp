@@ -43,6 +43,7 @@ struct OrderEvaluator::State {
 
   explicit State(const TaskGraph& task_graph);
 
+  void add_from_start(TaskId task, const Successors& successors);
   void add_outputs(TaskId from, const Successors& successors, LinkIds& link_ids);
   void reset();
   void run_passes(const Schedule& schedule);
@@ -60,7 +61,8 @@ struct OrderEvaluator::State {
   std::map<std::pair<TaskId, TaskId>, Duration> together;
   std::size_t links = 0;
   std::size_t passes = 0;
-  std::size_t others = 0;  ///< tasks that are neither pass nor transfer
+  std::size_t others = 0;          ///< tasks that are neither pass nor transfer
+  std::vector<TaskId> from_start;  ///< of these: those that wait for nothing
 
   std::vector<Span> spans;
   std::vector<std::int32_t> waits_for;
@@ -87,8 +89,7 @@ OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
     passes += is_pass(task.op) ? 1U : 0U;
     others += is_pass(task.op) || task.op == Op::Transfer ? 0U : 1U;
     if (!is_pass(task.op) && predecessor_counts[i] == 0) {
-      fail_input("order evaluator",
-                 describe(graph, TaskId(i)) + " waits for no pass; use the engine for such graphs");
+      add_from_start(TaskId(i), successors);
     }
     // The outputs of a transfer stand with the pass that it follows.
     if (task.op != Op::Transfer) {
@@ -103,6 +104,19 @@ OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
   for (const Overlap& overlap : graph.overlaps) {
     together[{overlap.f, overlap.b}] = overlap.together;
   }
+}
+
+/// A reduction or optimizer step of weights that no pass of the iteration uses: ready at once.
+void OrderEvaluator::State::add_from_start(TaskId task, const Successors& successors) {
+  const Op op = graph.task(task).op;
+  const bool leads_to_pass = std::ranges::any_of(successors.of(task), [&](TaskId next) {
+    return is_pass(graph.task(next).op) || graph.task(next).op == Op::Transfer;
+  });
+  if (leads_to_pass || (op != Op::Collective && op != Op::Optimizer)) {
+    fail_input("order evaluator",
+               describe(graph, task) + " waits for no pass; use the engine for such graphs");
+  }
+  from_start.push_back(task);
 }
 
 void OrderEvaluator::State::add_outputs(TaskId from, const Successors& successors,
@@ -142,6 +156,12 @@ void OrderEvaluator::State::reset() {
   link_free.assign(links, kStart);
   woken.clear();
   done = 0;
+  while (!epilogue.empty()) {  // a deadlock has left some behind
+    epilogue.pop();
+  }
+  for (const TaskId task : from_start) {
+    epilogue.push({kStart, task});
+  }
 }
 
 /// A slot can run when its inputs are there and it is at the head of each of its cells.

@@ -15,8 +15,9 @@ namespace dipsim {
 /// ordered pair of ranks; `fixed` occupies the link, `latency` pipelines. No contention, jitter or
 /// host overhead: for those there is the engine, which agrees to the nanosecond without them.
 ///
-/// Covers graphs in which every task that is neither pass nor transfer comes after the passes
-/// (gradient reduction, optimizer). Not thread-safe: one evaluator per thread.
+/// Covers graphs in which no task but passes and transfers comes before a pass: gradient reductions
+/// and optimizer steps stand behind the passes of their weights, or are ready from the start where
+/// the iteration has none. Not thread-safe: one evaluator per thread.
 class OrderEvaluator {
  public:
   /// `graph` must outlive the evaluator and stay unchanged. Throws Input where the graph is not

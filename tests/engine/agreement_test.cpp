@@ -64,6 +64,41 @@ TEST_CASE("without contention, jitter and host overhead the engine equals the or
   }));
 }
 
+TEST_CASE("reductions and steps of weights that no pass uses start at once in both evaluators") {
+  test::GraphBuilder b(2);
+  const PairId used = b.add_pair(RankId{0}, test::Passes::Fused, test::fused(3, 5));
+  b.add_pair_edges(used);
+  const GroupId both = b.add_group({RankId{0}, RankId{1}});
+  const TaskId behind = b.add_task(Op::Collective, Lane::Gradient, RankId{0}, test::ns(2), both);
+  b.add_edge(b.b(used), behind);
+  const TaskId unused = b.add_task(Op::Collective, Lane::Gradient, RankId{0}, test::ns(20), both);
+  const TaskId step = b.add_task(Op::Optimizer, Lane::Compute, RankId{1}, test::ns(4));
+  b.add_edge(unused, step);
+  const Schedule schedule = b.schedule({{b.f(used), b.b(used)}, {}});
+  OrderEvaluator evaluator(b.graph);
+  for (int call = 0; call < 2; ++call) {
+    const Timeline fast = evaluator.evaluate(schedule);
+    CHECK(test::window(fast.spans[unused.row()]) == "0..20");
+    CHECK(test::window(fast.spans[step.row()]) == "20..24");
+    CHECK(test::window(fast.spans[behind.row()]) == "20..22");  // on the lane of the other one
+    CHECK(fast == simulate(b.graph, schedule));
+  }
+}
+
+TEST_CASE("an order evaluator can be used again after a deadlock") {
+  test::GraphBuilder b(2);
+  const PairId ends = b.add_pair(RankId{0}, test::Passes::Fused, test::fused(3, 5));
+  const PairId other = b.add_pair(RankId{1}, test::Passes::Fused, test::fused(1, 1));
+  b.add_pair_edges(ends);
+  b.add_pair_edges(other);
+  b.add_edge(b.b(ends), b.add_task(Op::Optimizer, Lane::Compute, RankId{0}, test::ns(4)));
+  OrderEvaluator evaluator(b.graph);
+  const Schedule stuck = b.schedule({{b.f(ends), b.b(ends)}, {b.b(other), b.f(other)}});
+  CHECK_THROWS_AS(static_cast<void>(evaluator.time(stuck)), Error);
+  const Schedule good = b.schedule({{b.f(ends), b.b(ends)}, {b.f(other), b.b(other)}});
+  CHECK(evaluator.evaluate(good) == simulate(b.graph, good));
+}
+
 /// Nothing of the graph and the schedule is broken by these times.
 void check_feasible(const RandomCase& one, const Timeline& timeline, const EngineOptions& options) {
   for (const Edge& edge : one.graph.edges) {

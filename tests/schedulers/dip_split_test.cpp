@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace dipsim {
@@ -155,6 +156,22 @@ TEST_CASE("dip split: a view keeps the strategies of its kind, and knows where t
       check(*whole, true);
     }
   }
+}
+
+TEST_CASE("dip split: a W that takes no time but reads what I leaves is no whole backward") {
+  const std::vector<Strategy> reads = {test::split_strategy(RecomputeMode::Keep, 2, 4, 0, 10, 30)};
+  const auto graph_of = [](std::vector<Strategy> strategies) {
+    test::PipelineWork work = test::work(0, 0, std::move(strategies));
+    work.split = true;
+    return test::pipeline({.ranks = 1, .segments = {1}, .works = {work}});
+  };
+  CHECK_FALSE(dip::whole_backwards(dip::replica_graphs(graph_of(reads)).front()).has_value());
+  const std::optional<GraphView> view =
+      dip::whole_backwards(dip::replica_graphs(graph_of(test::with_twins(reads))).front());
+  REQUIRE(view.has_value());
+  REQUIRE(view->graph.options_of(0).size() == 1);
+  CHECK(view->graph.options_of(0).front().kept == 0);
+  CHECK(view->option_of == std::vector<Index>{1});
 }
 
 TEST_CASE("dip split: a composition of a view takes and holds as much on the whole graph") {

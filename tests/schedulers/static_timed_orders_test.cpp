@@ -3,6 +3,7 @@
 #include "sim/core/error.hpp"
 #include "sim/graph/bound.hpp"
 #include "tests/schedulers/unequal_graphs.hpp"
+#include "tests/support/error_of.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -137,6 +138,22 @@ TEST_CASE("timed orders: a replica may have nothing to do") {
     const Schedule schedule = checked_order(made);
     CHECK_FALSE(schedule.compute[0].empty());
     CHECK(schedule.compute[2].empty());
+  }
+}
+
+TEST_CASE("timed orders: a replica with nothing to do must still hold its weights") {
+  const FakeCosts costs({{"lm", 8, 1, 1, 1, true, {}}}, 2, 2);
+  for (const char* name : kTimed) {
+    CAPTURE(name);
+    test::Unplanned made = test::unplanned(name, costs, test::fake_batch({{{5}}, {{6}}}));
+    Rank& idle = made.graph.placement.ranks[3];
+    idle.memory_limit = static_memory(made.graph.placement)[3];
+    CHECK_NOTHROW(checked_order(made));
+    idle.memory_limit -= Bytes{1};
+    const Error error = test::error_of([&] { (void)made.planner->order(made.graph); });
+    CHECK(error.kind() == ErrorKind::Infeasible);
+    CHECK(error.where() == "rank 3");
+    CHECK(error.message().find("by 1 bytes") != std::string::npos);
   }
 }
 
