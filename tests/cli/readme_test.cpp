@@ -237,6 +237,18 @@ TEST_CASE("every command of the README and the documents ends as the page says")
   CHECK(commands >= 20);
 }
 
+TEST_CASE("the quick start of the README prints what the README shows") {
+  const TemporaryFolder folder;
+  fs::create_directory_symlink(source_dir() / "configs", folder.path() / "configs");
+  const Outcome outcome =
+      run_program({"compare", "configs/experiments/quickstart.json", "--quiet"}, folder.path());
+  REQUIRE(outcome.exit_code == 0);
+  const Page page = read_page(source_dir() / "README.md");
+  const auto shown = std::ranges::find(page.blocks, "text", &Block::language);
+  REQUIRE(shown != page.blocks.end());
+  CHECK(text_of(shown->lines) == outcome.out);
+}
+
 TEST_CASE("every example file of a page is tried by a command of that page") {
   std::size_t files = 0;
   for (const Page& page : all_pages()) {
