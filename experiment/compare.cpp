@@ -26,13 +26,17 @@ using Outcomes = std::vector<Outcome>;
 ScheduleResult result_of(const PlacedSchedule& schedule, const std::vector<Outcomes>& iterations,
                          std::span<const VariantRecord> records, std::size_t chosen,
                          const Batch& sample, const EngineOptions& engine) {
-  const RecomputeMode mode = schedule.variants()[chosen].options.recompute;
+  const PlannerOptions& options = schedule.variants()[chosen].options;
+  const bool per_pair = schedule.choice().info->chooses_memory && options.dip.memory_choice;
   ScheduleResult result{
       .name = schedule.choice().label,
-      .recompute = schedule.choice().info->chooses_memory ? "per pair" : std::string(name_of(mode)),
+      .recompute = per_pair ? "per pair" : std::string(name_of(options.recompute)),
       .notes = {},
       .iterations = {},
       .sample = schedule.plan(sample, chosen)};
+  if (schedule.choice().info->chooses_memory && !per_pair) {
+    result.recompute = recompute_of(result.sample.graph, result.sample.schedule);
+  }
   result.notes = result.sample.graph.placement.notes;
   for (Note& note : variant_notes(records, chosen, iterations.size())) {
     result.notes.push_back(std::move(note));

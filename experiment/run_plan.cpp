@@ -19,20 +19,6 @@ namespace dipsim {
 
 namespace {
 
-/// The recompute mode of all pairs, or "per pair".
-std::string mode_of(const TaskGraph& graph, const Schedule& schedule) {
-  std::string mode;
-  for (const StrategyId chosen : schedule.chosen) {
-    const std::string_view own = name_of(graph.strategy(chosen).mode);
-    if (mode.empty()) {
-      mode = own;
-    } else if (mode != own) {
-      return "per pair";
-    }
-  }
-  return mode;
-}
-
 /// The provenance of the plan, with the engine options that it was run with.
 std::vector<Note> inputs_of(const PlanFile& plan, const EngineOptions& engine) {
   std::vector<Note> inputs = plan.provenance;
@@ -57,7 +43,7 @@ Comparison run_plan(PlanFile plan, const EngineOptions& engine) {
   notes.push_back(
       {"peak pairs in flight per rank",
        fmt::format("{}", fmt::join(peak_in_flight(run.graph, run.timeline.spans), ", "))});
-  std::string recompute = mode_of(run.graph, run.schedule);
+  std::string recompute = recompute_of(run.graph, run.schedule);
   Comparison comparison{.title = plan.title,
                         .inputs = inputs_of(plan, engine),
                         .loads = {},

@@ -5,6 +5,7 @@
 #include "sim/core/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -78,13 +79,12 @@ constexpr std::array kKeys = {
                 c.recompute = uniform_mode(value, where);
                 c.options.recompute = *c.recompute;
               }},
-    OptionKey{"tune",
-              "nnscaler: representative (default) or batch: placed anew on every iteration's batch",
+    OptionKey{"tune", "representative (default) or batch: placed anew on every iteration's batch",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 constexpr std::array<std::string_view, 2> kNames = {"representative", "batch"};
                 c.options.place_each_batch = index_of(value, kNames, "tuning", where) == 1;
               }},
-    OptionKey{"slice", "instances per slice, instead of the 95 % rule",
+    OptionKey{"slice", "most instances per slice, instead of the 95 % rule or the search",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.slice_sizes = {whole(value, 1, kMostLayers, where)};
               }},
@@ -109,7 +109,8 @@ constexpr std::array kKeys = {
                 c.options.dip.evaluations =
                     static_cast<std::size_t>(whole(value, 0, kMostEvaluations, where));
               }},
-    OptionKey{"ms", "milliseconds that the search may take instead: not reproducible",
+    OptionKey{"ms",
+              "milliseconds that the search may take in place of evaluations: not reproducible",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.time = std::chrono::milliseconds(whole(value, 1, kMostMs, where));
               }},
@@ -144,6 +145,16 @@ bool has_option(const ScheduleInfo& info, const OptionKey& key) {
   return std::ranges::find(info.option_keys, key.name) != info.option_keys.end();
 }
 
+std::string owners_of(const OptionKey& key) {
+  std::string owners;
+  for (const ScheduleInfo& schedule : all_schedules()) {
+    if (has_option(schedule, key)) {
+      owners += fmt::format("{}{}", owners.empty() ? "" : ", ", schedule.name);
+    }
+  }
+  return owners;
+}
+
 void apply(ScheduleChoice& choice, std::string_view assignment, const std::string& where) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
@@ -151,15 +162,22 @@ void apply(ScheduleChoice& choice, std::string_view assignment, const std::strin
   }
   const std::string_view key = assignment.substr(0, equals);
   std::vector<std::string_view> known;
+  std::string elsewhere;
   for (const OptionKey& option : kKeys) {
     if (!has_option(*choice.info, option)) {
+      elsewhere = option.name == key ? owners_of(option) : elsewhere;
       continue;
     }
     if (option.name == key) {
-      option.apply(choice, assignment.substr(equals + 1), fmt::format("{}: {}", where, assignment));
+      option.apply(choice, assignment.substr(equals + 1),
+                   fmt::format("{}: {}:{}", where, choice.info->name, assignment));
       return;
     }
     known.push_back(option.name);
+  }
+  if (!elsewhere.empty()) {
+    fail_input(where, fmt::format("{} has no option \"{}\", which belongs to {}; its own: {}",
+                                  choice.info->name, key, elsewhere, fmt::join(known, ", ")));
   }
   fail_input(where, unknown_name(fmt::format("option of {}", choice.info->name), key, known));
 }
@@ -190,13 +208,8 @@ ScheduleChoice parse_schedule(std::string_view text, const std::string& where) {
 std::string schedule_option_help() {
   std::string help;
   for (const OptionKey& key : kKeys) {
-    std::string owners;
-    for (const ScheduleInfo& schedule : all_schedules()) {
-      if (has_option(schedule, key)) {
-        owners += fmt::format("{}{}", owners.empty() ? "" : ", ", schedule.name);
-      }
-    }
-    help += fmt::format("{}{} ({}): {}", help.empty() ? "" : "\n", key.name, owners, key.help);
+    help +=
+        fmt::format("{}{} ({}): {}", help.empty() ? "" : "\n", key.name, owners_of(key), key.help);
   }
   return help;
 }

@@ -177,4 +177,17 @@ IterationResult measure(const PlanRun& run, const EngineOptions& options) {
   return result;
 }
 
+std::string recompute_of(const TaskGraph& graph, const Schedule& schedule) {
+  std::string mode;
+  for (const StrategyId chosen : schedule.chosen) {
+    const std::string_view own = name_of(graph.strategy(chosen).mode);
+    if (mode.empty()) {
+      mode = own;
+    } else if (mode != own) {
+      return "per pair";
+    }
+  }
+  return mode;
+}
+
 }  // namespace dipsim

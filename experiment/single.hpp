@@ -71,4 +71,7 @@ std::vector<VariantRecord> records_of(std::span<const Variant> variants,
 /// jitter).
 IterationResult measure(const PlanRun& run, const EngineOptions& options);
 
+/// The recompute mode that all pairs use, or "per pair"; "" without pairs.
+std::string recompute_of(const TaskGraph& graph, const Schedule& schedule);
+
 }  // namespace dipsim

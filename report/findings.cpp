@@ -66,8 +66,8 @@ std::string nothing_fits(const Facts& facts) {
   for (std::size_t i = 1; i < facts.summaries.size(); ++i) {
     nearest = use(i) < use(nearest) ? i : nearest;
   }
-  return fmt::format("No schedule fits in memory; {} comes nearest: {}.", facts.name(nearest),
-                     memory_text(facts, nearest));
+  return fmt::format("No schedule fits in memory; of those with a plan, {} comes nearest: {}.",
+                     facts.name(nearest), memory_text(facts, nearest));
 }
 
 std::string headline(const Facts& facts) {

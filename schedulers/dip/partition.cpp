@@ -119,6 +119,12 @@ Profile profile_module(const ModuleTimer& timer, const Typical& typical,
   for (double& share : shares) {
     share /= best;
   }
+  if (sizes.size() == 1) {
+    return {.known = true,
+            .slice_instances = sizes.front(),
+            .time = times.front(),
+            .why = fmt::format("{}: given", sizes.front())};
+  }
   const auto found = static_cast<std::size_t>(
       std::ranges::find_if(shares, [&](double s) { return s >= options.efficiency; }) -
       shares.begin());

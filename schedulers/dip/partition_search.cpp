@@ -51,7 +51,9 @@ class Search {
     if (chosen.makespan == kNever) {
       return rules;
     }
-    chosen.plan.notes = rules.notes;
+    for (const Note& note : rules.notes) {
+      chosen.plan.notes.push_back({"by rule, " + note.name, note.text});
+    }
     chosen.plan.notes.push_back(
         {"search", fmt::format("{} plans on the representative iteration, best {:.1f} ms",
                                tried_.size(), static_cast<double>(chosen.makespan) * 1e-6)});

@@ -58,11 +58,14 @@ TEST_CASE("an unknown schedule, option or value is answered with the nearest leg
 }
 
 TEST_CASE("an option that a schedule does not have is refused, not ignored") {
-  CHECK(complaint("dip:chunks=2").find("option of dip") != std::string::npos);
-  CHECK(complaint("1f1b:slice=2").find("option of 1f1b") != std::string::npos);
-  CHECK(complaint("1f1b:tune=batch").find("option of 1f1b") != std::string::npos);
-  CHECK(complaint("megatron:partition=time").find("option of megatron") != std::string::npos);
-  CHECK(complaint("nnscaler:chunks=2").find("option of nnscaler") != std::string::npos);
+  CHECK(complaint("dip:chunks=2").find("dip has no option \"chunks\", which belongs to gpipe,") !=
+        std::string::npos);
+  CHECK(complaint("1f1b:slice=2").find("belongs to dip, dip-plus, dip-zb; its own: chunks,") !=
+        std::string::npos);
+  CHECK(complaint("1f1b:tune=batch").find("belongs to nnscaler") != std::string::npos);
+  CHECK(complaint("megatron:partition=time").find("megatron has no option") != std::string::npos);
+  CHECK(complaint("1f1b:slcie=2").find("unknown option of 1f1b") != std::string::npos);
+  CHECK(complaint("nnscaler:chunks=2").find("nnscaler has no option") != std::string::npos);
 }
 
 TEST_CASE("the help names every option") {

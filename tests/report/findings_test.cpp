@@ -55,8 +55,10 @@ TEST_CASE("findings: when nothing fits, the nearest schedule is named") {
     schedule.iterations[0].fits = false;
   }
   const Findings found = findings(comparison);
-  CHECK(found.headline ==
-        "No schedule fits in memory; slow comes nearest: rank 1 needs 4.00 GiB of 8.00 GiB.");
+  CHECK(
+      found.headline ==
+      "No schedule fits in memory; of those with a plan, slow comes nearest: rank 1 needs 4.00 GiB "
+      "of 8.00 GiB.");
   CHECK(found.potential.empty());
 }
 
