@@ -59,12 +59,15 @@ auto naming(const std::string& schedule, const Body& body) {
   }
 }
 
-std::vector<PlacedSchedule> place_all(const ExperimentSpec& spec, const Setup& setup) {
+std::vector<PlacedSchedule> place_all(const ExperimentSpec& spec, const Setup& setup,
+                                      std::size_t jobs) {
   std::vector<PlacedSchedule> placed;
   placed.reserve(spec.schedules.size());
   for (const std::string& text : spec.schedules) {
     placed.push_back(naming(text, [&] {
-      return PlacedSchedule(parse_schedule(text, "schedules"), *setup.lowering,
+      ScheduleChoice choice = parse_schedule(text, "schedules");
+      choice.options.dip.jobs = jobs;
+      return PlacedSchedule(std::move(choice), *setup.lowering,
                             setup.batches[setup.representative]);
     }));
   }
@@ -138,7 +141,7 @@ std::vector<Finding> findings_of(const std::vector<PlacedSchedule>& schedules, R
 }  // namespace
 
 Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunControl& control) {
-  const std::vector<PlacedSchedule> schedules = place_all(spec, setup);
+  const std::vector<PlacedSchedule> schedules = place_all(spec, setup, control.jobs);
   Runs runs = run_all(schedules, spec, setup, control);
   const auto unfinished = std::ranges::find(runs.ended, 0);
   const auto iterations =

@@ -9,10 +9,7 @@ namespace dipsim::dip {
 
 BatchEvaluator::BatchEvaluator(const TaskGraph& graph, const ReplicaGraph& replica,
                                const DipOptions& options) {
-  std::size_t jobs = options.jobs == 0 ? hardware_jobs() : options.jobs;
-  if (inside_parallel_for()) {
-    jobs = 1;  // several plans are made at once
-  }
+  const std::size_t jobs = usable_jobs(options.jobs);
   composers_.reserve(jobs);
   for (std::size_t job = 0; job < jobs; ++job) {
     composers_.emplace_back(graph, replica, options);

@@ -55,11 +55,14 @@ void Composer::add_ways() {
   const bool split = replica_->first_weight < replica_->passes.size();
   const std::vector<double> shares =
       options_->soft_shares.empty() ? std::vector{1.0} : options_->soft_shares;
+  const std::vector<bool> wholes = options_->whole_microbatches.empty()
+                                       ? std::vector<bool>{false}
+                                       : options_->whole_microbatches;
   const std::size_t rules = split ? options_->weight_backlogs.size() : 1;
   for (std::size_t level = 0; level < levels_.size(); ++level) {
     for (const double share : shares) {
       for (std::size_t rule = 0; rule < rules; ++rule) {
-        for (const bool whole : options_->whole_microbatches) {
+        for (const bool whole : wholes) {
           ways_.push_back({.level = level,
                            .rule = {.soft_share = share,
                                     .whole_microbatches = whole,

@@ -156,14 +156,11 @@ void Interleaver::release(Index pass) {
     add_arrival(waiting, at, slot_[pass]);
   }
   RankState& state = state_[rank];
-  if (rule_.whole_microbatches && state.forward_off && direction == Forward &&
-      has_begun_[graph_->component[graph_->passes[pass].pair]] != 0) {
-    state.forward_off = false;  // those that have begun may go on
-    update_key(rank);
-    return;
-  }
   if (direction == Backward && state.backward_off) {
     state.backward_off = false;  // this one may fit
+    update_key(rank);
+  } else if (direction == Forward && state.forward_off && rule_.whole_microbatches) {
+    state.forward_off = state.forward_off && at > free;  // this one may have begun
     update_key(rank);
   } else if (waiting_weights(state) > 0) {
     update_key(rank);  // the idle time that a W was to fill may have become shorter
@@ -194,6 +191,7 @@ Index Interleaver::pick(Index rank) {
   Queue& backward = queue(rank, Backward);
   RankState& state = state_[rank];
   const Index seen = backward.startable;
+  const Index seen_forwards = forward.startable;
   if (arrived(forward, now)) {
     advance(forward, now);
   }
@@ -201,6 +199,8 @@ Index Interleaver::pick(Index rank) {
     advance(backward, now);
   }
   state.backward_off = state.backward_off && backward.startable == seen;
+  state.forward_off =
+      state.forward_off && !(rule_.whole_microbatches && forward.startable > seen_forwards);
   if (forward.startable > 0 && !state.forward_off &&
       (backward.startable == 0 || state.backward_off || state.last == Backward)) {
     const Index slot = allowed_slot(rank);
@@ -233,29 +233,41 @@ Index Interleaver::pick_backward(Index rank) {
   return ReplicaGraph::kNone;
 }
 
-/// With every queue empty or off: the highest-priority forward that the hard level permits.
+/// With every queue empty or off: the highest-priority forward that the hard level permits; where
+/// microbatches begin as wholes, of one that has begun if there is any.
 Index Interleaver::unblock() {
   if (!place_known_) {
     find_places();
   }
-  Queue* best = nullptr;
-  Index best_slot = 0;
-  for (Index rank = 0; rank < key_.size(); ++rank) {
-    Queue& forward = queue(rank, Forward);
-    advance(forward, kNever - 1);
-    for (Index slot = next_slot(forward, forward.first); slot < forward.last;
-         slot = next_slot(forward, slot + 1)) {
-      if (best != nullptr && place_[pass_at_[slot]] >= place_[pass_at_[best_slot]]) {
-        break;
-      }
-      if (allowed_hard(rank, graph_->passes[pass_at_[slot]].pair)) {
-        best = &forward;
-        best_slot = slot;
-        break;
-      }
+  Index best = ReplicaGraph::kNone;
+  for (const bool begun : {true, false}) {
+    for (Index rank = 0; rank < key_.size() && (rule_.whole_microbatches || !begun); ++rank) {
+      best = earlier_allowed(rank, begun, best);
+    }
+    if (best != ReplicaGraph::kNone) {
+      return take(queue(graph_->passes[best].rank, Forward), slot_[best]);
     }
   }
-  return best == nullptr ? ReplicaGraph::kNone : take(*best, best_slot);
+  return ReplicaGraph::kNone;
+}
+
+/// The rank's forward of highest priority that the hard level permits, where that is higher than
+/// the priority of `best`; else `best`. Only of microbatches that have begun, if asked.
+Index Interleaver::earlier_allowed(Index rank, bool begun, Index best) {
+  Queue& forward = queue(rank, Forward);
+  advance(forward, kNever - 1);
+  for (Index slot = next_slot(forward, forward.first); slot < forward.last;
+       slot = next_slot(forward, slot + 1)) {
+    const Index pass = pass_at_[slot];
+    if (best != ReplicaGraph::kNone && place_[pass] >= place_[best]) {
+      return best;
+    }
+    const Index pair = graph_->passes[pass].pair;
+    if ((!begun || has_begun_[graph_->component[pair]] != 0) && allowed_hard(rank, pair)) {
+      return pass;
+    }
+  }
+  return best;
 }
 
 bool Interleaver::allowed_hard(Index rank, Index pair) {
@@ -296,7 +308,7 @@ bool Interleaver::may_begin(Index component) {
   }
   const ByteCount* needed = soft_->of_component.data() + component * reserved_.size();
   for (Index rank = 0; rank < reserved_.size(); ++rank) {
-    if (reserved_[rank] + needed[rank] > soft_room_[rank]) {
+    if (needed[rank] > 0 && reserved_[rank] + needed[rank] > soft_room_[rank]) {
       unsafe_seen_ = true;
       return false;
     }
@@ -357,6 +369,7 @@ void Interleaver::account(Index pass, Index rank) {
       for (Index r = 0; r < reserved_.size(); ++r) {
         reserved_[r] += soft_->of_component[component * reserved_.size() + r];
       }
+      switch_on_forwards();  // its others may run now
     }
     safe_.run_forward(pair);
     state.last = Forward;
@@ -405,6 +418,8 @@ void Interleaver::update_key(Index rank) {
       state.backward_off ? arrival_of(queue(rank, Backward)) : key_of(queue(rank, Backward));
   if (!state.forward_off) {
     key = std::min(key, key_of(queue(rank, Forward)));
+  } else if (rule_.whole_microbatches) {
+    key = std::min(key, arrival_of(queue(rank, Forward)));  // its microbatch may have begun
   }
   state.weight_next = false;
   if (const Index waiting = waiting_weights(state); waiting > 0) {

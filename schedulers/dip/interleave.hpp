@@ -111,6 +111,7 @@ class Interleaver {
   [[nodiscard]] Index earliest_rank() const;
   [[nodiscard]] Index pick(Index rank);
   [[nodiscard]] Index unblock();
+  [[nodiscard]] Index earlier_allowed(Index rank, bool begun, Index best);
   [[nodiscard]] bool allowed_hard(Index rank, Index pair);
   [[nodiscard]] bool allowed(Index rank, Index pair);
   [[nodiscard]] Index allowed_slot(Index rank);

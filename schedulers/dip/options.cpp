@@ -44,8 +44,6 @@ void validate(const DipOptions& options) {
       std::ranges::all_of(options.soft_shares, [](double s) { return s > 0.0 && s <= 1.0; }),
       "soft_shares",
       fmt::format("[{}]; allowed: shares above 0, up to 1", fmt::join(options.soft_shares, ", ")));
-  require(!options.whole_microbatches.empty(), "whole_microbatches",
-          "empty; allowed: one or both of true and false");
   require(!options.weight_backlogs.empty() &&
               std::ranges::all_of(options.weight_backlogs, [](int b) { return b >= 0; }),
           "weight_backlogs", "allowed: one or more whole numbers of at least 0");

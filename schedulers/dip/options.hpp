@@ -48,8 +48,9 @@ struct DipOptions {
 
   /// Whether a microbatch begins only where all that its forwards hold has room, at the memory
   /// level, beside those that have begun: values tried. At tight memory a rank then waits for the
-  /// microbatch in progress instead of filling up with the beginnings of others.
-  std::vector<bool> whole_microbatches = {false};
+  /// microbatch in progress instead of filling up with the beginnings of others. Empty: the
+  /// planner's own; false outside of planners.
+  std::vector<bool> whole_microbatches{};
 
   /// Most weight passes that may wait on a rank, where the backward is split: values tried.
   std::vector<int> weight_backlogs = {1, 2, 4, std::numeric_limits<int>::max()};

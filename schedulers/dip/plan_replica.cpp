@@ -172,6 +172,7 @@ Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& re
     Composition other = expand(replica, *whole, plan_by_descent(graph, whole->graph, each));
     split_where_it_fits(replica, other);
     polish_order(replica, options, all, other);
+    improve_choice(replica, options, other);
     if (!best || other.makespan < best->makespan) {
       best = std::move(other);
     }

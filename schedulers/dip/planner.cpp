@@ -81,7 +81,7 @@ class DipPlanner final : public Planner {
   DipPlanner(const Method& method, DipOptions options)
       : method_(method), options_(std::move(options)) {
     validate(options_);
-    if (method.tries_whole) {
+    if (options_.whole_microbatches.empty() && method.tries_whole) {
       options_.whole_microbatches = {false, true};
     }
     if (options_.soft_shares.empty()) {

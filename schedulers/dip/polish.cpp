@@ -124,9 +124,9 @@ std::size_t refine_steps(const ReplicaGraph& replica, const DipOptions& options)
 Composition polish_for_a_time(const ReplicaGraph& replica, const DipOptions& options,
                               const SearchBudget& budget, std::span<const Found> elites) {
   std::vector<Composition> compositions = compositions_of(elites);
-  const std::size_t jobs = options.jobs == 0 ? hardware_jobs() : options.jobs;
+  const std::size_t jobs = usable_jobs(options.jobs);
   double left_at_cut = (1.0 - budget.used(0)) / 2.0;
-  for (std::uint64_t seed = options.seed; budget.used(0) < 1.0; ++seed) {
+  for (std::uint64_t seed = options.seed; budget.used(0) < 1.0; seed += kTurns) {
     if (1.0 - budget.used(0) < left_at_cut && compositions.size() > jobs) {
       compositions.resize(std::max(jobs, compositions.size() / 2));
       left_at_cut /= 2.0;

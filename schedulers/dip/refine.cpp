@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace dipsim::dip {
@@ -34,6 +35,9 @@ constexpr double kCold = 0.01;
 /// the limit, and divided by at one which fits.
 constexpr double kPriceStep = 1.03;
 
+/// Farthest that the price goes from where it begins, either way.
+constexpr double kPriceRange = 1'000.0;
+
 }  // namespace
 
 Refiner::Refiner(const ReplicaGraph& replica)
@@ -58,15 +62,16 @@ void Refiner::refine(Composition& composition, const RefineOptions& options) {
   random_ = RandomStream(options.seed, "refine");
   order_.assign(composition.sequence, composition.choice);
   best_.assign(composition.sequence.begin(), composition.sequence.end());
-  Nanoseconds best = order_.makespan();
+  constexpr Nanoseconds kNone = std::numeric_limits<Nanoseconds>::max();
+  Nanoseconds best = order_.excess() == 0 ? order_.makespan() : kNone;
   const double scale = average_pass_time();
   const std::size_t per_round = std::max<std::size_t>(1, options.steps / kHot.size());
   const double rearranged =
       kRearranged / static_cast<double>(std::max<std::size_t>(40, best_.size()));
-  const double usual_price = scale / average_held();
-  for (std::size_t step = 0; step < options.steps && best > options.target; ++step) {
+  usual_price_ = scale / average_held();
+  for (std::size_t step = 0; step < options.steps && best > 0; ++step) {
     if (step % per_round == 0) {
-      price_ = usual_price;
+      price_ = usual_price_;
       order_.reorder(best_);
       find_path();
     }
@@ -85,8 +90,10 @@ void Refiner::refine(Composition& composition, const RefineOptions& options) {
       best_.assign(order_.sequence().begin(), order_.sequence().end());
     }
   }
-  composition.sequence.assign(best_.begin(), best_.end());
-  composition.makespan = best;
+  if (best < kNone) {
+    composition.sequence.assign(best_.begin(), best_.end());
+    composition.makespan = best;
+  }
 }
 
 double Refiner::average_pass_time() const {
@@ -110,7 +117,10 @@ double Refiner::cost_of_order() const {
   return static_cast<double>(order_.makespan()) + price_ * static_cast<double>(order_.excess());
 }
 
-void Refiner::adapt_price() { price_ *= order_.excess() > 0 ? kPriceStep : 1.0 / kPriceStep; }
+void Refiner::adapt_price() {
+  price_ *= order_.excess() > 0 ? kPriceStep : 1.0 / kPriceStep;
+  price_ = std::clamp(price_, usual_price_ / kPriceRange, usual_price_ * kPriceRange);
+}
 
 /// Makes the move if the cost stays within the limit.
 bool Refiner::try_move(const std::optional<Move>& move, double limit) {

@@ -19,7 +19,6 @@ namespace dipsim::dip {
 struct RefineOptions {
   std::size_t steps = 1'000;  ///< moves looked at
   std::uint64_t seed = 1;
-  Nanoseconds target = 0;  ///< a makespan that can't be beaten: reaching it ends the search
 };
 
 /// Simulated annealing over pass orders at fixed strategies, in several rounds of cooling that each
@@ -28,7 +27,7 @@ struct RefineOptions {
 /// other on the rank without idle time (only that can shorten the path: Grabowski et al. 1986;
 /// Balas and Vazacopoulos 1998); at times any pass by a few places, since a gain often needs two
 /// moves of which the first changes nothing. PassOrder::estimate() rejects most moves without
-/// timing them. Now and then two microbatches change places as a whole, or a group of passes moves
+/// timing them. At times two microbatches change places as a whole, or a group of passes moves
 /// next to another one on every rank, most often with all W placed anew (Rearranger). Orders may
 /// break the memory limit on the way, at a price per byte that rises while they do and falls while
 /// they don't (strategic oscillation: Gendreau, Hertz and Laporte, Management Science 40(10), 1994,
@@ -39,7 +38,8 @@ class Refiner {
   /// `replica` must outlive the refiner.
   explicit Refiner(const ReplicaGraph& replica);
 
-  /// Replaces the order of `composition` by the best one found; its strategies stay. Never worse.
+  /// Replaces the order of `composition` by the best one found that fits; its strategies stay.
+  /// Never worse; an order that does not fit stays where none is found.
   void refine(Composition& composition, const RefineOptions& options);
 
  private:
@@ -70,6 +70,7 @@ class Refiner {
   std::vector<std::size_t> block_;  ///< per place in path_: first place of its block, and the end
   std::vector<Index> best_;         ///< sequence
   double price_ = 0.0;              ///< nanoseconds per byte of PassOrder::excess()
+  double usual_price_ = 0.0;        ///< that each round of cooling begins with
 };
 
 }  // namespace dipsim::dip

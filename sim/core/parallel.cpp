@@ -34,6 +34,10 @@ bool inside_parallel_for() { return inside; }
 
 std::size_t hardware_jobs() { return std::max(1U, std::thread::hardware_concurrency()); }
 
+std::size_t usable_jobs(std::size_t jobs) {
+  return inside ? 1 : (jobs == 0 ? hardware_jobs() : jobs);
+}
+
 void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& body,
                   const std::stop_token& stop) {
   std::atomic<std::size_t> next{0};
@@ -42,7 +46,7 @@ void parallel_for(std::size_t count, std::size_t jobs, const std::function<void(
   std::mutex failure_mutex;
 
   const bool nested = inside;
-  const std::size_t threads = nested ? 1 : std::min(count, jobs == 0 ? hardware_jobs() : jobs);
+  const std::size_t threads = std::min(count, usable_jobs(jobs));
   const bool in_use = nested || jobs == 1 || threads > 1;
   const auto work = [&] {
     const Inside now(in_use);

@@ -15,6 +15,9 @@ std::size_t hardware_jobs();
 /// one alone.
 bool inside_parallel_for();
 
+/// Threads that a parallel_for with many bodies runs on here: `jobs`, 0: all; 1 inside another one.
+std::size_t usable_jobs(std::size_t jobs);
+
 /// Calls body(i) once for every i in [0, count) on up to `jobs` threads (0: hardware_jobs()).
 /// The body writes its result by index, so the outcome does not depend on `jobs`. When bodies
 /// throw, the exception of the lowest index is rethrown after all threads have ended. A requested

@@ -145,6 +145,11 @@ TEST_CASE(
   run.run(dip::natural_order(run.replica), {.whole_microbatches = true, .weights = {}});
   CHECK(run.on(0).starts_with("F0 F1 m1:F0 m1:F1 "));
   CHECK(run.sequence.size() == run.replica.passes.size());
+  // All encoders before all else: what has begun still goes before what has no room.
+  run.run({.forward = {0, 2, 4, 6, 1, 3, 5, 7}, .backward = {0, 1, 2, 3, 4, 5, 6, 7}},
+          {.whole_microbatches = true, .weights = {}});
+  CHECK(run.on(0).starts_with("F0 F1 m1:F0 m1:F1 "));
+  CHECK(run.sequence.size() == run.replica.passes.size());
 }
 
 TEST_CASE("dip interleave: each direction follows its own priorities") {
