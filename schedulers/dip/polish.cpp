@@ -25,7 +25,7 @@ namespace {
 /// as far as the square of the number of passes, which a search from end to end takes, allows.
 constexpr std::size_t kStepsPerEvaluation = 20;
 constexpr std::size_t kMoreStepsPerPass = 60;
-constexpr std::size_t kMoreSteps = 2'500'000;
+constexpr std::size_t kMoreSteps = 6'000'000;
 
 /// Moves between two looks at the clock, where the budget is in time.
 constexpr std::size_t kTimedSteps = 2'000;
@@ -99,10 +99,10 @@ Composition polish_in_rounds(const ReplicaGraph& replica, const DipOptions& opti
                              std::size_t steps, std::span<const Found> elites) {
   std::vector<Composition> compositions = compositions_of(elites);
   const std::size_t rounds = std::bit_width(compositions.size());
-  while (true) {
+  for (std::uint64_t seed = options.seed;; seed += kTurns) {
     parallel_for(compositions.size(), options.jobs, [&](std::size_t i) {
       Polisher(replica, options)
-          .polish(compositions[i], steps / rounds / compositions.size(), options.seed);
+          .polish(compositions[i], steps / rounds / compositions.size(), seed);
     });
     std::ranges::stable_sort(compositions, {}, &Composition::makespan);
     if (compositions.size() == 1) {
