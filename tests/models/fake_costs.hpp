@@ -6,6 +6,7 @@
 #include "sim/graph/batch.hpp"
 #include "sim/graph/lowering.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,7 +34,7 @@ class FakeCosts : public Lowering, public CostSource {
   Duration latency{0};
   Duration reduction{0};
   Duration reduction_latency{0};
-  Duration step{0};        ///< per layer
+  Duration step{0};                     ///< per layer
   mutable int costed = 0;  ///< calls of strategies()
 
   FakeCosts(std::vector<FakeModule> modules, int depth, int replicas = 1)
@@ -75,7 +76,7 @@ class FakeCosts : public Lowering, public CostSource {
   [[nodiscard]] std::vector<Strategy> strategies(std::span<const LayerRange> layers,
                                                  const Work& work,
                                                  const Batch& batch) const override {
-    ++costed;
+    ++std::atomic_ref(costed);  // planners search on several threads
     Strategy keep;
     for (const LayerRange& range : layers) {
       const FakeModule& module = modules_[range.module.row()];
