@@ -8,6 +8,14 @@
 
 namespace dipsim::dip {
 
+Nanoseconds makespan_of(const ReplicaGraph& replica, std::span<const Index> sequence,
+                        std::span<const Index> choice) {
+  PassClock clock(replica);
+  std::vector<Nanoseconds> durations(replica.passes.size());
+  set_durations(replica, choice, durations);
+  return retime(clock, sequence, durations);
+}
+
 Composer::Composer(const TaskGraph& graph, const ReplicaGraph& replica, const DipOptions& options)
     : replica_(&replica),
       options_(&options),

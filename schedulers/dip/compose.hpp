@@ -23,6 +23,10 @@ struct Composition {
   Nanoseconds makespan = 0;
 };
 
+/// Makespan of an order under strategies. Allocates what it needs: not for inner loops.
+Nanoseconds makespan_of(const ReplicaGraph& replica, std::span<const Index> sequence,
+                        std::span<const Index> choice);
+
 /// How priorities become an order.
 struct Way {
   std::size_t level = 0;  ///< row of the memory level that the interleaver follows

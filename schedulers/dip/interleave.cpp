@@ -21,7 +21,6 @@ Interleaver::Interleaver(const ReplicaGraph& graph)
       first_state_(graph.ranks.size()),
       soft_room_(graph.ranks.size()),
       reserved_(graph.ranks.size()),
-      has_begun_(graph.components),
       clock_(graph),
       queues_(empty_queues_.size()),
       slot_(graph.passes.size()),
@@ -96,7 +95,6 @@ void Interleaver::begin(const GroupOrder& order) {
   safe_.reset(*hard_);
   unsafe_seen_ = false;
   std::ranges::fill(reserved_, 0);
-  std::ranges::fill(has_begun_, std::uint8_t{0});
   for (Index pass = 0; pass < graph_->passes.size(); ++pass) {
     if (clock_.complete(pass)) {
       release(pass);
@@ -160,7 +158,7 @@ void Interleaver::release(Index pass) {
     state.backward_off = false;  // this one may fit
     update_key(rank);
   } else if (direction == Forward && state.forward_off && rule_.whole_microbatches) {
-    state.forward_off = state.forward_off && at > free;  // this one may have begun
+    state.forward_off = at > free;  // its microbatch may have begun
     update_key(rank);
   } else if (waiting_weights(state) > 0) {
     update_key(rank);  // the idle time that a W was to fill may have become shorter
@@ -263,7 +261,7 @@ Index Interleaver::earlier_allowed(Index rank, bool begun, Index best) {
       return best;
     }
     const Index pair = graph_->passes[pass].pair;
-    if ((!begun || has_begun_[graph_->component[pair]] != 0) && allowed_hard(rank, pair)) {
+    if ((!begun || safe_.has_begun(graph_->component[pair])) && allowed_hard(rank, pair)) {
       return pass;
     }
   }
@@ -303,7 +301,7 @@ Index Interleaver::allowed_slot(Index rank) {
 
 /// Whether all its forwards have room beside those that have begun.
 bool Interleaver::may_begin(Index component) {
-  if (has_begun_[component] != 0) {
+  if (safe_.has_begun(component)) {
     return true;
   }
   const ByteCount* needed = soft_->of_component.data() + component * reserved_.size();
@@ -364,8 +362,7 @@ void Interleaver::account(Index pass, Index rank) {
   state.soft_held += change_of(*soft_);
   state.hard_held += change_of(*hard_);
   if (kind == PassKind::Forward) {
-    if (rule_.whole_microbatches && has_begun_[component] == 0) {
-      has_begun_[component] = 1;
+    if (rule_.whole_microbatches && !safe_.has_begun(component)) {
       for (Index r = 0; r < reserved_.size(); ++r) {
         reserved_[r] += soft_->of_component[component * reserved_.size() + r];
       }

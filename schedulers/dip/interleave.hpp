@@ -153,9 +153,8 @@ class Interleaver {
   const MemoryLevel* soft_ = nullptr;
   const MemoryLevel* hard_ = nullptr;
   InterleaveRule rule_;
-  std::vector<ByteCount> soft_room_;     ///< per rank, less what backwards rebuild
-  std::vector<ByteCount> reserved_;      ///< per rank, soft: by the microbatches that have begun
-  std::vector<std::uint8_t> has_begun_;  ///< per component
+  std::vector<ByteCount> soft_room_;  ///< per rank, less what backwards rebuild
+  std::vector<ByteCount> reserved_;   ///< per rank, soft: by the microbatches that have begun
   PassClock clock_;
   std::vector<Index> sequence_;
   std::vector<Queue> queues_;

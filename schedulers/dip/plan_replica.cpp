@@ -99,13 +99,10 @@ Composition with_strategies(const ReplicaGraph& replica, std::vector<Index> sequ
       possible.push_back(uniform_choice(replica, mode));
     }
   }
-  PassClock clock(replica);
-  std::vector<Nanoseconds> durations(replica.passes.size());
   Composition best{
       .sequence = {}, .choice = {}, .makespan = std::numeric_limits<Nanoseconds>::max()};
   for (Choice& choice : possible) {
-    set_durations(replica, choice, durations);
-    const Nanoseconds makespan = retime(clock, sequence, durations);
+    const Nanoseconds makespan = makespan_of(replica, sequence, choice);
     if (fits(choice) && makespan < best.makespan) {
       best.choice = std::move(choice);
       best.makespan = makespan;

@@ -173,10 +173,7 @@ void improve_choice(const ReplicaGraph& replica, const DipOptions& options,
       !MemoryImprover(replica).improve(composition.sequence, choice)) {
     return;
   }
-  PassClock clock(replica);
-  std::vector<Nanoseconds> durations(replica.passes.size());
-  set_durations(replica, choice, durations);
-  const Nanoseconds makespan = retime(clock, composition.sequence, durations);
+  const Nanoseconds makespan = makespan_of(replica, composition.sequence, choice);
   if (makespan < composition.makespan) {
     composition.choice = std::move(choice);
     composition.makespan = makespan;

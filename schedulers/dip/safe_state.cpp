@@ -35,8 +35,7 @@ bool SafeState::permits(Index pair) const {
 /// Whether there is room for all that have begun at once, and the component: the usual case.
 bool SafeState::all_fit_with(Index component) const {
   for (Index rank = 0; rank < free_.size(); ++rank) {
-    const ByteCount more =
-        has_begun_[component] != 0 ? 0 : level_->of_component[at(component, rank)];
+    const ByteCount more = has_begun(component) ? 0 : level_->of_component[at(component, rank)];
     if (begun_[rank] + more + level_->most_working[rank] > level_->room[rank]) {
       return false;
     }
@@ -54,7 +53,7 @@ bool SafeState::can_end_in_turn(Index rank, Index pair) const {
   std::ranges::copy(free_, trial_free_.begin());
   trial_free_[rank] -= bytes;
   waiting_.assign(active_.begin(), active_.end());
-  if (has_begun_[component] == 0) {
+  if (!has_begun(component)) {
     waiting_.push_back(component);
   }
   const auto shift = [&](Index other, Index r) {
@@ -87,7 +86,7 @@ bool SafeState::can_end_in_turn(Index rank, Index pair) const {
 void SafeState::run_forward(Index pair) {
   const Index component = graph_->component[pair];
   const Index rank = graph_->passes[pair].rank;
-  if (has_begun_[component] == 0) {
+  if (!has_begun(component)) {
     has_begun_[component] = 1;
     active_.push_back(component);
     for (Index r = 0; r < free_.size(); ++r) {

@@ -27,6 +27,9 @@ class SafeState {
   /// Whether the state is still safe when the forward of this pair runs now.
   [[nodiscard]] bool permits(Index pair) const;
 
+  /// Whether a forward of the component has run.
+  [[nodiscard]] bool has_begun(Index component) const { return has_begun_[component] != 0; }
+
   void run_forward(Index pair);
   void run_backward(Index pair);
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/split_backwards.hpp"
 
-#include "schedulers/dip/clock.hpp"
 #include "schedulers/dip/held.hpp"
-#include "schedulers/dip/memory_level.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -52,10 +50,7 @@ void split_where_it_fits(const ReplicaGraph& replica, Composition& composition) 
     }
   }
   composition.choice = twin;
-  std::vector<Nanoseconds> durations(replica.passes.size());
-  set_durations(replica, composition.choice, durations);
-  PassClock clock(replica);
-  composition.makespan = retime(clock, composition.sequence, durations);
+  composition.makespan = makespan_of(replica, composition.sequence, composition.choice);
 }
 
 }  // namespace dipsim::dip

@@ -24,12 +24,7 @@ std::vector<PlannerOptions> alternatives(const PlannerOptions& asked, const Prob
   if (!asked.place_each_batch) {
     return cuts_that_fit(by_time(asked), problem);
   }
-  std::vector<PlannerOptions> close = {asked};
-  for (int percent = 100; percent <= 120; percent += 2) {
-    close.push_back(asked);
-    close.back().activation_percent = percent;
-  }
-  return close;
+  return with_activation_percents(asked, 120, 2);
 }
 
 }  // namespace

@@ -199,18 +199,21 @@ class StaticPlanner final : public Planner {
 
 int round_robin(const PipelineShape& shape, int stage) { return stage % shape.ranks; }
 
-std::vector<PlannerOptions> cuts_that_fit(const PlannerOptions& asked, const Problem& problem) {
+std::vector<PlannerOptions> with_activation_percents(const PlannerOptions& asked, int most,
+                                                     int step) {
   std::vector<PlannerOptions> alternatives = {asked};
-  if (asked.partition != PartitionRule::PassTime || count_layers(problem) <= problem.depth()) {
-    return alternatives;  // only one cut
-  }
-  constexpr int kMostPercent = 200;
-  constexpr int kStep = 10;
-  for (int percent = 100; percent <= kMostPercent; percent += kStep) {
+  for (int percent = 100; percent <= most; percent += step) {
     alternatives.push_back(asked);
     alternatives.back().activation_percent = percent;
   }
   return alternatives;
+}
+
+std::vector<PlannerOptions> cuts_that_fit(const PlannerOptions& asked, const Problem& problem) {
+  if (asked.partition != PartitionRule::PassTime || count_layers(problem) <= problem.depth()) {
+    return {asked};  // only one cut
+  }
+  return with_activation_percents(asked, 200, 10);
 }
 
 std::unique_ptr<Planner> make_static_planner(const StaticSchedule& schedule,

@@ -36,6 +36,11 @@ struct StaticSchedule {
 /// Stage s on rank s mod p: a microbatch goes round all ranks once per chunk.
 int round_robin(const PipelineShape& shape, int stage);
 
+/// What was asked, then the same with the activations of the batch counted at 100 % and up to
+/// `most` in steps.
+std::vector<PlannerOptions> with_activation_percents(const PlannerOptions& asked, int most,
+                                                     int step);
+
 /// What was asked; then, where it cuts by time and there are several cuts, the same with the
 /// activations of the batch counted at 100, 110, … 200 % to find the cuts that fit. For
 /// ScheduleInfo::alternatives of schedules with one chunk per rank.

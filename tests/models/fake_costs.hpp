@@ -5,6 +5,7 @@
 #include "models/lower.hpp"
 #include "sim/graph/batch.hpp"
 #include "sim/graph/lowering.hpp"
+#include "tests/support/work_tokens.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -34,7 +35,7 @@ class FakeCosts : public Lowering, public CostSource {
   Duration latency{0};
   Duration reduction{0};
   Duration reduction_latency{0};
-  Duration step{0};                     ///< per layer
+  Duration step{0};        ///< per layer
   mutable int costed = 0;  ///< calls of strategies()
 
   FakeCosts(std::vector<FakeModule> modules, int depth, int replicas = 1)
@@ -80,7 +81,7 @@ class FakeCosts : public Lowering, public CostSource {
     Strategy keep;
     for (const LayerRange& range : layers) {
       const FakeModule& module = modules_[range.module.row()];
-      const std::int64_t amount = range.count * tokens(work, range.module, batch);
+      const std::int64_t amount = range.count * work_tokens(work, range.module, batch);
       keep.f += Duration{amount * module.f};
       keep.i += Duration{amount * module.i};
       keep.w += Duration{amount * module.w};
@@ -103,7 +104,7 @@ class FakeCosts : public Lowering, public CostSource {
 
   [[nodiscard]] TransferCost transfer(const Chunk& from, const Chunk& /*to*/, const Work& from_work,
                                       const Work& /*to_work*/, const Batch& batch) const override {
-    const std::int64_t sent = tokens(from_work, from.layers.back().module, batch);
+    const std::int64_t sent = work_tokens(from_work, from.layers.back().module, batch);
     return {Duration{sent}, latency, Bytes{2 * sent}};
   }
 
@@ -130,23 +131,6 @@ class FakeCosts : public Lowering, public CostSource {
   }
 
   [[nodiscard]] double peak_flops_per_s() const override { return 5.0; }
-
- protected:
-  /// Of this module in this work.
-  static std::int64_t tokens(const Work& work, ModuleId module, const Batch& batch) {
-    std::int64_t sum = 0;
-    for (const Portion& portion : work.portions) {
-      auto instances = batch.of(portion.microbatch, module);
-      if (work.module.valid()) {
-        instances = instances.subspan(static_cast<std::size_t>(portion.first),
-                                      static_cast<std::size_t>(portion.count));
-      }
-      for (const Instance& instance : instances) {
-        sum += instance.tokens;
-      }
-    }
-    return sum;
-  }
 
  private:
   static std::int64_t count(std::span<const LayerRange> layers) {

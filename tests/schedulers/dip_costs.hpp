@@ -33,7 +33,7 @@ class HeadedCosts : public FakeCosts {
     for (const LayerRange& range : layers) {
       const bool is_last = range.module.row() + 1 == modules.size() &&
                            range.first + range.count == modules.back().layers;
-      more += Duration{tokens(work, range.module, batch) *
+      more += Duration{work_tokens(work, range.module, batch) *
                        ((range.first == 0 ? first : 0) + (is_last ? last : 0))};
     }
     const Bytes held = all.front().f_to_i;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_costs.hpp"
 
+#include "tests/support/work_tokens.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -9,22 +11,6 @@ namespace dipsim::test {
 namespace {
 
 constexpr Bytes kAmple{std::int64_t{1} << 50};
-
-/// Of one module in one work; a work of no module holds all instances of its microbatches.
-std::int64_t tokens(const Work& work, ModuleId module, const Batch& batch) {
-  std::int64_t sum = 0;
-  for (const Portion& portion : work.portions) {
-    auto instances = batch.of(portion.microbatch, module);
-    if (work.module.valid()) {
-      instances = instances.subspan(static_cast<std::size_t>(portion.first),
-                                    static_cast<std::size_t>(portion.count));
-    }
-    for (const Instance& instance : instances) {
-      sum += instance.tokens;
-    }
-  }
-  return sum;
-}
 
 /// What `layers` of the chunk recompute: all or a part of them.
 struct Recomputed {
@@ -91,7 +77,7 @@ std::vector<Strategy> RandomCosts::strategies(std::span<const LayerRange> layers
     s.mode = way.mode;
     for (const LayerRange& range : layers) {
       const RandomModule& module = numbers_.modules[range.module.row()];
-      const std::int64_t here = tokens(work, range.module, batch);
+      const std::int64_t here = work_tokens(work, range.module, batch);
       const bool last = range.first + range.count == problem_.modules[range.module.row()].layers;
       const auto time = [&](std::int64_t per_token) {
         return Duration{range.count * (module.launch + here * per_token) +
@@ -143,15 +129,16 @@ Bytes RandomCosts::transient(std::span<const LayerRange> layers, const Work& wor
   for (const LayerRange& range : layers) {
     const RandomModule& module = numbers_.modules[range.module.row()];
     const bool last = range.first + range.count == problem_.modules[range.module.row()].layers;
-    bytes = std::max(bytes, Bytes{module.transient +
-                                  (last ? tokens(work, range.module, batch) * module.logits : 0)});
+    bytes =
+        std::max(bytes, Bytes{module.transient +
+                              (last ? work_tokens(work, range.module, batch) * module.logits : 0)});
   }
   return bytes;
 }
 
 TransferCost RandomCosts::transfer(const Chunk& from, const Chunk& /*to*/, const Work& from_work,
                                    const Work& /*to_work*/, const Batch& batch) const {
-  const std::int64_t sent = tokens(from_work, from.layers.back().module, batch);
+  const std::int64_t sent = work_tokens(from_work, from.layers.back().module, batch);
   return {Duration{numbers_.occupied * sent}, numbers_.latency, Bytes{2 * sent}};
 }
 
