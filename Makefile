@@ -3,6 +3,7 @@
 # make build   the program (build/release/dipsim) and the benchmarks (build/release/dipsim_bench)
 # make asan    the tests under the address and undefined-behaviour sanitizers
 # make bench   the benchmarks; results in out/bench.json
+# make validation PUBLISHED=DIR   docs/validation.md anew, from the tables of published measurements in DIR
 # make lint    format, self-contained headers, clang-tidy;  make format   rewrite in place
 # make clean   remove build/ and out/
 
@@ -11,7 +12,7 @@ RELEASE := build/release
 DIPSIM := $(RELEASE)/dipsim
 
 .DEFAULT_GOAL := build
-.PHONY: run test build asan tsan bench lint format clean packages packages-dev configure
+.PHONY: run test build asan tsan bench validation lint format clean packages packages-dev configure
 
 run: configure
 	cmake --build --preset release -j $(JOBS) --target dipsim
@@ -32,6 +33,11 @@ asan tsan: packages
 bench: build
 	@mkdir -p out
 	$(RELEASE)/dipsim_bench --benchmark_out=out/bench.json --benchmark_out_format=json
+
+validation: build
+	@test -n "$(PUBLISHED)" || { echo "PUBLISHED=DIR must name the folder of the tables"; exit 2; }
+	$(DIPSIM) validate --published "$(PUBLISHED)" --format markdown > docs/validation.md.new
+	mv docs/validation.md.new docs/validation.md
 
 lint: packages-dev configure
 	scripts/own_files.sh | xargs clang-format-19 --dry-run --Werror

@@ -16,6 +16,7 @@ void add_simulate(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_list(CLI::App& app);
 void add_describe(CLI::App& app);
+void add_validate(CLI::App& app);
 
 /// Thrown after Ctrl-C once everything finished has been kept; exit code 130 as shells expect.
 struct Interrupted {};

@@ -5,6 +5,7 @@
 #include "experiment/compare.hpp"
 #include "experiment/schedule_choice.hpp"
 #include "experiment/setup.hpp"
+#include "experiment/single.hpp"
 #include "models/model.hpp"
 #include "models/placed_module.hpp"
 #include "report/table.hpp"
@@ -76,7 +77,7 @@ Table describe_model(const std::string& name_or_path) {
                           {"parameters", "with embedding and head", "10⁹ parameters"},
                           {"trained", "trained", ""}},
               .rows = {}};
-  const std::vector<PlacedModule> placed = place_modules(model, 1);
+  const std::vector<PlacedModule> placed = place_modules(model, {});
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const ModuleSpec& spec = placed[i].spec;
     const double blocks = parameters_of(placed[i], Part::Block) * spec.layers;
@@ -104,6 +105,8 @@ Table describe_gpu(const Gpu& gpu) {
                           {"source", "source", ""}},
               .rows = {}};
   std::vector<NamedParameter> all = {{"peak_bf16_tflops", gpu.peak_bf16_tflops},
+                                     {"peak_fp8_tflops", gpu.peak_fp8_tflops},
+                                     {"peak_tf32_tflops", gpu.peak_tf32_tflops},
                                      {"multiprocessors", gpu.multiprocessors},
                                      {"memory_gib", gpu.memory_gib},
                                      {"memory_gbytes_per_s", gpu.memory_gbytes_per_s},
@@ -141,6 +144,9 @@ Table describe_plan(const std::string& path) {
                              {"chunks", std::to_string(plan.graph.placement.chunks.size())},
                              {"works", std::to_string(plan.graph.works.size())},
                              {"tasks", std::to_string(plan.graph.tasks.size())}};
+  for (Note& note : offload_notes(plan.graph, plan.schedule)) {
+    notes.push_back(std::move(note));
+  }
   notes.insert(notes.end(), plan.graph.placement.notes.begin(), plan.graph.placement.notes.end());
   notes.insert(notes.end(), plan.provenance.begin(), plan.provenance.end());
   return facts(std::move(notes));

@@ -24,7 +24,8 @@ namespace dipsim::cli {
 namespace {
 
 /// One line per subcommand, in the order of the help text.
-constexpr std::array kCommands = {add_compare, add_simulate, add_plan, add_list, add_describe};
+constexpr std::array kCommands = {add_compare, add_simulate, add_plan,
+                                  add_list,    add_describe, add_validate};
 
 /// A program that reads our stdout must get JSON when it asked for JSON, whatever happened.
 bool wants_json(std::span<char*> arguments) {

@@ -81,7 +81,10 @@ void EngineFlags::add(CLI::App& app) {
                  "what a transfer queues behind: pair-direction, pair, rank or copy-engine")
       ->capture_default_str()
       ->group("Engine");
-  app.add_option("--send", send, "eager, or rendezvous: wait for the receiver to post")
+  app.add_option("--send", send,
+                 "eager; blocking: the sender computes nothing until it has arrived; rendezvous: "
+                 "it waits for the "
+                 "receiver to post")
       ->capture_default_str()
       ->group("Engine");
   add_number(app, "--host-issue-us", host_issue_us, 0.0, 1e6,

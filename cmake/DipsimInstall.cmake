@@ -17,6 +17,10 @@ if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/configs")
   install(DIRECTORY configs/ DESTINATION "${CMAKE_INSTALL_DATADIR}/dipsim/configs")
 endif()
 
+if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/validate/published")
+  install(DIRECTORY validate/published/ DESTINATION "${CMAKE_INSTALL_DATADIR}/dipsim/published")
+endif()
+
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dipsim")
 install(EXPORT dipsimTargets NAMESPACE dipsim:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/dipsimConfig.cmake.in "${PROJECT_BINARY_DIR}/dipsimConfig.cmake"

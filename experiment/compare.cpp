@@ -41,6 +41,9 @@ ScheduleResult result_of(const PlacedSchedule& schedule, const std::vector<Outco
   for (Note& note : variant_notes(records, chosen, iterations.size())) {
     result.notes.push_back(std::move(note));
   }
+  for (Note& note : offload_notes(result.sample.graph, result.sample.schedule)) {
+    result.notes.push_back(std::move(note));
+  }
   for (const Outcomes& outcomes : iterations) {
     result.iterations.push_back(outcomes[chosen].result);
   }
@@ -67,8 +70,9 @@ std::vector<PlacedSchedule> place_all(const ExperimentSpec& spec, const Setup& s
     placed.push_back(naming(text, [&] {
       ScheduleChoice choice = parse_schedule(text, "schedules");
       choice.options.dip.jobs = jobs;
-      return PlacedSchedule(std::move(choice), *setup.lowering,
-                            setup.batches[setup.representative]);
+      const ScheduleInfo& info = *choice.info;
+      return PlacedSchedule(std::move(choice), setup.lowering_of(info),
+                            setup.batches_of(info)[setup.representative]);
     }));
   }
   return placed;
@@ -92,7 +96,7 @@ Runs run_all(const std::vector<PlacedSchedule>& schedules, const ExperimentSpec&
       [&](std::size_t i) {
         const PlacedSchedule& schedule = schedules[i % width];
         runs.outcomes[i] = naming(schedule.choice().label, [&] {
-          return schedule.run(setup.batches[i / width], spec.engine);
+          return schedule.run(setup.batches_of(*schedule.choice().info)[i / width], spec.engine);
         });
         runs.ended[i] = 1;
         if (control.progress) {
@@ -124,7 +128,7 @@ Finding finding_of(const PlacedSchedule& schedule, const std::vector<Outcomes>& 
 
 /// The findings of all schedules on the first `iterations` iterations.
 std::vector<Finding> findings_of(const std::vector<PlacedSchedule>& schedules, Runs runs,
-                                 std::size_t iterations, const Batch& sample,
+                                 std::size_t iterations, const Setup& setup, std::size_t sample,
                                  const EngineOptions& engine, std::size_t jobs) {
   std::vector<Finding> findings(schedules.size());
   parallel_for(schedules.size(), jobs, [&](std::size_t s) {
@@ -133,7 +137,8 @@ std::vector<Finding> findings_of(const std::vector<PlacedSchedule>& schedules, R
     for (std::size_t k = 0; k < iterations; ++k) {
       own.push_back(std::move(runs.outcomes[k * schedules.size() + s]));
     }
-    findings[s] = finding_of(schedules[s], own, sample, engine);
+    const std::vector<Batch>& batches = setup.batches_of(*schedules[s].choice().info);
+    findings[s] = finding_of(schedules[s], own, batches[sample], engine);
   });
   return findings;
 }
@@ -162,9 +167,8 @@ Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunCont
     return comparison;
   }
   comparison.sample_iteration = std::min(setup.representative, iterations - 1);
-  for (Finding& finding :
-       findings_of(schedules, std::move(runs), iterations,
-                   setup.batches[comparison.sample_iteration], spec.engine, control.jobs)) {
+  for (Finding& finding : findings_of(schedules, std::move(runs), iterations, setup,
+                                      comparison.sample_iteration, spec.engine, control.jobs)) {
     if (finding.result) {
       comparison.schedules.push_back(*std::move(finding.result));
     } else {

@@ -43,6 +43,9 @@ Comparison run_plan(PlanFile plan, const EngineOptions& engine) {
   notes.push_back(
       {"peak pairs in flight per rank",
        fmt::format("{}", fmt::join(peak_in_flight(run.graph, run.timeline.spans), ", "))});
+  for (Note& note : offload_notes(run.graph, run.schedule)) {
+    notes.push_back(std::move(note));
+  }
   std::string recompute = recompute_of(run.graph, run.schedule);
   Comparison comparison{.title = plan.title,
                         .inputs = inputs_of(plan, engine),

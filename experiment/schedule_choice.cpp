@@ -135,6 +135,10 @@ constexpr std::array kKeys = {
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.balance = on_off(value, where);
               }},
+    OptionKey{"offload", "off: no activations to host memory (dip: unless on)",
+              [](ScheduleChoice& c, std::string_view value, const std::string& where) {
+                c.options.dip.offload = on_off(value, where);
+              }},
     OptionKey{"memory", "off: every pair uses the memory level",
               [](ScheduleChoice& c, std::string_view value, const std::string& where) {
                 c.options.dip.memory_choice = on_off(value, where);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/setup.hpp"
 
+#include "experiment/schedule_choice.hpp"
+#include "experiment/sharded.hpp"
 #include "sim/core/error.hpp"
 #include "sim/core/text.hpp"
 #include "traces/compose.hpp"
@@ -22,6 +24,12 @@ ParallelPlan plan_of(const ExperimentSpec& spec, const LmmModel& model) {
   plan.pp = spec.pp.value_or(plan.pp);
   plan.dp = spec.dp.value_or(plan.dp);
   return plan;
+}
+
+bool any_shards_weights(const ExperimentSpec& spec) {
+  return std::ranges::any_of(spec.schedules, [](const std::string& text) {
+    return parse_schedule(text, "schedules").info->shards_weights;
+  });
 }
 
 /// Items of one kind per microbatch, averaged over an iteration.
@@ -153,6 +161,10 @@ Opened open(const ExperimentSpec& spec) {
   for (const LoadKind& kind : kLoadKinds) {
     opened.setup.loads.push_back({std::string(kind.name), {}});
   }
+  if (any_shards_weights(spec)) {
+    opened.setup.sharded_lowering =
+        std::make_unique<ModelLowering>(model, cluster, sharded_plan(plan));
+  }
   opened.setup.lowering =
       std::make_unique<ModelLowering>(std::move(model), std::move(cluster), plan);
   opened.workload = open_workload(spec.trace, options);
@@ -191,6 +203,26 @@ void report_composed(const ComposedSoFar& done, int replicas, const std::string&
   setup.remarks.push_back(text + ".");
 }
 
+/// Deals the microbatches of an iteration to all GPUs, unless that is impossible.
+void shard(Opened& opened, std::span<const Microbatch> microbatches, const Batch& batch) {
+  Setup& setup = opened.setup;
+  if (!setup.sharded_lowering || setup.sharded_impossible) {
+    return;
+  }
+  std::vector<double> flops;
+  for (std::size_t m = 0; m < microbatches.size(); ++m) {
+    const std::vector<double> modules = setup.lowering->module_flops(batch, MicrobatchId{m});
+    flops.push_back(std::accumulate(modules.begin(), modules.end(), 0.0));
+  }
+  const int gpus = setup.sharded_lowering->plan().dp;
+  try {
+    setup.sharded_batches.push_back(make_batch(
+        deal_evenly(microbatches, flops, static_cast<std::size_t>(gpus)), opened.feeds, gpus));
+  } catch (const Error& error) {
+    setup.sharded_impossible = error;
+  }
+}
+
 void pack(Opened& opened, std::size_t iteration) {
   std::vector<Microbatch> microbatches = opened.workload->iteration(iteration);
   if (opened.compose) {
@@ -198,6 +230,7 @@ void pack(Opened& opened, std::size_t iteration) {
   }
   add_loads(microbatches, opened.setup.loads);
   opened.setup.batches.push_back(make_batch(microbatches, opened.feeds, opened.replicas));
+  shard(opened, microbatches, opened.setup.batches.back());
 }
 
 Setup finish(Opened opened) {
@@ -214,6 +247,20 @@ Setup finish(Opened opened) {
 }
 
 }  // namespace
+
+const ModelLowering& Setup::lowering_of(const ScheduleInfo& schedule) const {
+  if (!schedule.shards_weights) {
+    return *lowering;
+  }
+  if (sharded_impossible) {
+    throw Error(*sharded_impossible);
+  }
+  return *sharded_lowering;
+}
+
+const std::vector<Batch>& Setup::batches_of(const ScheduleInfo& schedule) const {
+  return schedule.shards_weights ? sharded_batches : batches;
+}
 
 Setup prepare(const ExperimentSpec& spec, const std::stop_token& stop) {
   Opened opened = open(spec);

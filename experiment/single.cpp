@@ -4,7 +4,10 @@
 #include "sim/core/error.hpp"
 #include "sim/graph/bound.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace dipsim {
@@ -151,7 +154,7 @@ std::vector<VariantRecord> records_of(std::span<const Variant> variants,
 }
 
 IterationResult measure(const PlanRun& run, const EngineOptions& options) {
-  const TimelineAnalysis analysis = analyze(run.graph, run.schedule, run.timeline);
+  const TimelineAnalysis analysis = analyze(run.graph, run.schedule, run.timeline, options.send);
   IterationResult result{.makespan = run.timeline.makespan,
                          .iteration = run.timeline.iteration,
                          .lower_bound = lower_bound(run.graph).makespan,
@@ -175,6 +178,20 @@ IterationResult measure(const PlanRun& run, const EngineOptions& options) {
   }
   DIPSIM_CHECK(result.makespan >= result.lower_bound, "a timeline beats its lower bound");
   return result;
+}
+
+std::vector<Note> offload_notes(const TaskGraph& graph, const Schedule& schedule) {
+  Bytes copied;
+  for (const OffloadWindow& window : schedule.offloads) {
+    const Rank& rank = graph.rank(graph.task(graph.pair(window.pair).f).rank);
+    copied += std::int64_t{rank.tp} * rank.cp *
+              graph.strategy(schedule.chosen[window.pair.row()]).offload;
+  }
+  if (schedule.offloads.empty()) {
+    return {};
+  }
+  return {{"offload", fmt::format("{} of {} pairs, {:.1f} GiB out and in again over all GPUs",
+                                  schedule.offloads.size(), graph.pairs.size(), to_gib(copied))}};
 }
 
 std::string recompute_of(const TaskGraph& graph, const Schedule& schedule) {

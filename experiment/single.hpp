@@ -71,6 +71,9 @@ std::vector<VariantRecord> records_of(std::span<const Variant> variants,
 /// jitter).
 IterationResult measure(const PlanRun& run, const EngineOptions& options);
 
+/// How many pairs offload, and how much all GPUs copy out together; nothing where none does.
+std::vector<Note> offload_notes(const TaskGraph& graph, const Schedule& schedule);
+
 /// The recompute mode that all pairs use, or "per pair"; "" without pairs.
 std::string recompute_of(const TaskGraph& graph, const Schedule& schedule);
 

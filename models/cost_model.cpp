@@ -2,7 +2,9 @@
 #include "models/cost_model.hpp"
 
 #include "sim/cluster/kernel_time.hpp"
+#include "sim/cluster/network_time.hpp"
 
+#include <algorithm>
 #include <span>
 #include <variant>
 
@@ -27,16 +29,36 @@ struct OperatorTimer {
 
   double operator()(const GroupTraffic& traffic) const {
     return collective_seconds(cluster, traffic.kind, static_cast<double>(traffic.bytes),
-                              {.members = tp, .nodes = 1});
+                              {.members = tp, .nodes = std::max(1, tp / cluster.gpus_per_node)});
   }
 };
 
-double total_seconds(std::span<const Operator> operators, const Cluster& cluster, int tp) {
+/// What shows of a collective that runs piece by piece with the product beside it, as long as
+/// `product`: its first piece, and what outlasts the product.
+double exposed_seconds(double collective, double product, int tp) {
+  const double piece = collective / tp;
+  return piece + std::max(0.0, collective - piece - product);
+}
+
+/// Kernels of one stream run one after the other, but the host must have issued each of them first.
+double total_seconds(std::span<const Operator> operators, const Cluster& cluster,
+                     const PlacedModule& module) {
   double seconds = 0.0;
-  for (const Operator& op : operators) {
-    seconds += operator_seconds(op, cluster, tp);
+  int kernels = 0;
+  const auto product_at = [&](std::size_t i) {
+    return i < operators.size() && std::holds_alternative<GemmShape>(operators[i].shape)
+               ? operator_seconds(operators[i], cluster, module.tp)
+               : 0.0;
+  };
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    double own = operator_seconds(operators[i], cluster, module.tp);
+    kernels += own > 0.0 ? 1 : 0;
+    if (module.async_tp && std::holds_alternative<GroupTraffic>(operators[i].shape)) {
+      own = exposed_seconds(own, std::max(product_at(i + 1), product_at(i - 1)), module.tp);
+    }
+    seconds += own;
   }
-  return seconds;
+  return std::max(seconds, issue_seconds(cluster.gpu, kernels));
 }
 
 }  // namespace
@@ -49,13 +71,13 @@ PartCost cost_of(const PlacedModule& module, Part part, const WorkShape& shape,
                  const Cluster& cluster) {
   const PartOperators operators = operators_of(module, part, shape);
   PartCost cost;
-  cost.f = total_seconds(operators.forward, cluster, module.tp);
+  cost.f = total_seconds(operators.forward, cluster, module);
   cost.transient = operators.transient;
   if (!module.backward) {
     return cost;
   }
-  cost.i = total_seconds(operators.input_gradient, cluster, module.tp);
-  cost.selective = total_seconds(operators.selective, cluster, module.tp);
+  cost.i = total_seconds(operators.input_gradient, cluster, module);
+  cost.selective = total_seconds(operators.selective, cluster, module);
   cost.layer_input = operators.layer_input;
   for (const SavedTensor& tensor : operators.saved) {
     if (module.trained || !tensor.for_weights_only) {
@@ -64,7 +86,7 @@ PartCost cost_of(const PlacedModule& module, Part part, const WorkShape& shape,
     }
   }
   if (module.trained) {
-    cost.w = total_seconds(operators.weight_gradient, cluster, module.tp);
+    cost.w = total_seconds(operators.weight_gradient, cluster, module);
     cost.held_for_weights = operators.held_for_weights;
   }
   return cost;

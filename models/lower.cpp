@@ -3,6 +3,7 @@
 
 #include "models/epilogue.hpp"
 #include "models/flows.hpp"
+#include "models/weight_traffic.hpp"
 #include "sim/core/error.hpp"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ struct Blocks {
   std::int32_t weights = kNone;   ///< W
   std::int32_t sent = kNone;      ///< transfers of activations to the next stop
   std::int32_t returned = kNone;  ///< transfers of gradients to the previous stop that takes them
+  std::int32_t out = kNone;       ///< copies to host memory
+  std::int32_t in = kNone;        ///< and back
 };
 
 /// Strategies and transient memory of some layers on some work.
@@ -31,6 +34,7 @@ struct PassCost {
   std::int32_t first_strategy = kNone;
   std::int32_t strategy_count = 0;
   Bytes transient{};
+  Bytes copied{};  ///< by a pair that offloads
 };
 
 /// The transfer last costed for a shape, and the hop that it was costed for.
@@ -51,7 +55,8 @@ class Lowerer {
         epilogue_(draft.placement, costs),
         pass_costs_(static_cast<std::size_t>(flows_.layer_sets) *
                     static_cast<std::size_t>(flows_.shapes)),
-        hop_costs_(static_cast<std::size_t>(flows_.shapes)) {}
+        hop_costs_(static_cast<std::size_t>(flows_.shapes)),
+        offloads_(draft.offload && costs.offloaded(Strategy{})) {}
 
   TaskGraph run() {
     graph_.placement = draft_.placement;
@@ -106,6 +111,8 @@ class Lowerer {
         b.backward = block(stop.backward, takes && upstream->rank == stop.rank ? 2 : 1);
         b.weights = block(splits_weights(stop), 1);
         b.returned = block(takes && upstream->rank != stop.rank, 2);
+        b.out = block(offloads_ && stop.backward, 1);
+        b.in = block(offloads_ && stop.backward, 1);
         edges += epilogue_.follower(stop.chunk, stop.rank) != kNone
                      ? static_cast<std::size_t>(works)
                      : 0;
@@ -153,11 +160,24 @@ class Lowerer {
       std::vector<Strategy> strategies = draft_.layer_mixes
                                              ? costs_.mixed_strategies(stop.layers, w, batch_)
                                              : costs_.strategies(stop.layers, w, batch_);
+      const Bytes copied = offloads_ && stop.backward ? add_offloaded(strategies) : Bytes{};
       cost = share(draft_.weights_at_once && splits_weights(stop) ? with_weights_at_once(strategies)
                                                                   : strategies);
+      cost.copied = copied;
       cost.transient = costs_.transient(stop.layers, w, batch_);
     }
     return cost;
+  }
+
+  /// Behind Keep the same with what it keeps copied to host memory; the bytes of a copy.
+  [[nodiscard]] Bytes add_offloaded(std::vector<Strategy>& strategies) const {
+    const auto keep = std::ranges::find(strategies, RecomputeMode::Keep, &Strategy::mode);
+    if (keep == strategies.end() || keep->f_to_i.count == 0) {
+      return {};
+    }
+    const Strategy offloaded = *costs_.offloaded(*keep);
+    strategies.insert(keep + 1, offloaded);
+    return offloaded.offload;
   }
 
   /// Behind each strategy the same with W done inside I, layer by layer: as long as B, and nothing
@@ -179,10 +199,9 @@ class Lowerer {
     DIPSIM_CHECK(!strategies.empty(), "a cost source gave no strategy");
     std::vector<std::int64_t> key;
     for (const Strategy& s : strategies) {
-      DIPSIM_CHECK(s.offload.count == 0, "offloading is not lowered");
-      key.insert(key.end(),
-                 {static_cast<std::int64_t>(s.mode), s.f.count(), s.i.count(), s.w.count(),
-                  s.b.count(), s.f_to_i.count, s.i_to_w.count, s.rebuilt.count});
+      key.insert(key.end(), {static_cast<std::int64_t>(s.mode), s.f.count(), s.i.count(),
+                             s.w.count(), s.b.count(), s.copy.count(), s.f_to_i.count,
+                             s.i_to_w.count, s.rebuilt.count, s.offload.count});
     }
     const auto number = static_cast<std::size_t>(strategy_sets_.of(key));
     if (number == first_strategy_of_set_.size()) {
@@ -206,6 +225,19 @@ class Lowerer {
     return task;
   }
 
+  TaskId add_copy(Op op, std::int32_t task, PairId pair, const Stop& stop, WorkId work,
+                  Bytes bytes) {
+    graph_.tasks[static_cast<std::size_t>(task)] = {
+        .op = op,
+        .lane = op == Op::CopyOut ? Lane::DeviceToHost : Lane::HostToDevice,
+        .rank = stop.rank,
+        .chunk = stop.chunk,
+        .work = work,
+        .pair = pair,
+        .bytes = bytes};
+    return TaskId{task};
+  }
+
   void lower_passes(const Flow& flow, const std::vector<Blocks>& blocks) {
     for (std::size_t s = 0; s < flow.stops.size(); ++s) {
       const Stop& stop = flow.stops[s];
@@ -224,7 +256,15 @@ class Lowerer {
           TaskId& backward = draft_.split_backward ? pair.i : pair.b;
           backward = add_pass(draft_.split_backward ? Op::I : Op::B, b.backward, j, id, stop, work,
                               cost.transient);
-          add_edge(pair.f, backward);
+          if (offloads_) {
+            pair.copy_out = add_copy(Op::CopyOut, b.out + j, id, stop, work, cost.copied);
+            pair.copy_in = add_copy(Op::CopyIn, b.in + j, id, stop, work, cost.copied);
+            add_edge(pair.f, pair.copy_out);
+            add_edge(pair.copy_out, pair.copy_in);
+            add_edge(pair.copy_in, backward);
+          } else {
+            add_edge(pair.f, backward);
+          }
           last = backward;
         }
         if (splits_weights(stop)) {
@@ -351,6 +391,7 @@ class Lowerer {
   std::vector<std::int32_t> first_strategy_of_set_;
   std::vector<HopCost> hop_costs_;  ///< per shape
   int hop_ = 0;
+  bool offloads_;  ///< pairs with a backward have copies
   std::size_t expected_tasks_ = 0;
   std::size_t expected_edges_ = 0;
   TaskGraph graph_;
@@ -359,7 +400,11 @@ class Lowerer {
 }  // namespace
 
 TaskGraph lower_draft(const Draft& draft, const Batch& batch, const CostSource& costs) {
-  return Lowerer(draft, batch, costs).run();
+  TaskGraph graph = Lowerer(draft, batch, costs).run();
+  if (draft.gather_weights) {
+    add_weight_traffic(graph, costs, costs.reshards());
+  }
+  return graph;
 }
 
 }  // namespace dipsim

@@ -7,6 +7,7 @@
 #include "sim/graph/lowering.hpp"
 #include "sim/graph/task_graph.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,11 @@ class CostSource {
     return strategies(layers, work, batch);
   }
 
+  /// `keep` with what it keeps copied to host memory and back; none where that is impossible.
+  [[nodiscard]] virtual std::optional<Strategy> offloaded(const Strategy& /*keep*/) const {
+    return std::nullopt;
+  }
+
   /// Extra memory while F (and I or B) of these layers run: logits, workspace.
   [[nodiscard]] virtual Bytes transient(std::span<const LayerRange> layers, const Work& work,
                                         const Batch& batch) const = 0;
@@ -51,6 +57,16 @@ class CostSource {
   /// Gradient reduction of a chunk over all ranks that hold its weights; zero where there is
   /// nothing to reduce.
   [[nodiscard]] virtual TransferCost gradient_reduction(const Chunk& chunk) const = 0;
+
+  /// Gathering the weights of a chunk over its replicas before a pass, and scattering its gradients
+  /// behind one; zero where replicas share neither.
+  [[nodiscard]] virtual TransferCost weight_gather(const Chunk& /*chunk*/) const { return {}; }
+
+  [[nodiscard]] virtual TransferCost gradient_scatter(const Chunk& /*chunk*/) const { return {}; }
+
+  /// Whether gathered weights are dropped between F and B.
+  [[nodiscard]] virtual bool reshards() const { return true; }
+
   /// Optimizer step of everything on a rank; zero: no task.
   [[nodiscard]] virtual Duration optimizer_step(std::span<const Chunk> chunks_of_rank) const = 0;
   /// Whether this module's weights are trained. Decides which backward passes exist: W in trained
@@ -72,7 +88,8 @@ class CostSource {
 /// it. The backward mirrors all of this. Then, where they cost anything, one gradient Collective
 /// per weight set follows the last pass of each work on its chunks, and one Optimizer task per rank
 /// follows the collectives of its chunks and the passes of those without. Works that hold no
-/// instance get tasks like all others; a planner that wants none leaves such works out.
+/// instance get tasks like all others; a planner that wants none leaves such works out. With
+/// Draft::offload the copies of a pair stand in the place of the edge from F to I (or B).
 ///
 /// Linear in the number of tasks. Tasks of one chunk and kind have consecutive ids, in the order of
 /// `draft.works`. Throws Input where a work finds a layer of its modules on no chunk, or on

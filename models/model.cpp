@@ -50,7 +50,7 @@ void check_dimensions(const ModuleSpec& spec, const std::string& where) {
     fail_input(where, fmt::format("module {}: kv_groups {} does not divide heads {}", spec.name,
                                   spec.kv_groups, spec.heads));
   }
-  if (spec.block == Block::Dit && !spec.flash_attention) {
+  if (spec.block == Block::Dit && spec.attention == AttentionKernel::WrittenOut) {
     fail_input(where, fmt::format("module {}: a dit block has fused attention only", spec.name));
   }
 }

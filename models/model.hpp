@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/microbatch.hpp"
+#include "sim/cluster/kernel_time.hpp"
 #include "sim/core/ids.hpp"
 #include "sim/core/json.hpp"
 
@@ -41,8 +42,14 @@ struct ModuleSpec {
   int heads = 0;
   int kv_groups = 0;  ///< key/value heads
   int head_dim = 0;
-  bool flash_attention = true;  ///< false: scores are written to memory, as before 2022
+  AttentionKernel attention = AttentionKernel::Fused;
   bool dropout = false;
+  bool fused_elementwise = true;  ///< false: norms, rotary positions and gates as PyTorch runs them
+                                  ///< without a compiler
+  bool fused_accumulation =
+      true;  ///< false: weight gradients are added up by a kernel of their own
+  /// Selective recomputation runs every second product again, too (the "op" policy of torchtitan).
+  bool products_again = false;
   int vocabulary = 0;    ///< rows of the embedding on the first layer; 0: no token embedding
   int patch_values = 0;  ///< input values per patch, embedded on the first layer; 0: none
   bool projector =
@@ -84,10 +91,20 @@ struct PackingSpec {
 
 /// How a model is spread over GPUs.
 struct ParallelPlan {
-  int tp = 1;                         ///< tensor parallel, with sequence parallelism
-  int pp = 1;                         ///< pipeline ranks
-  int dp = 1;                         ///< replicas
-  bool distributed_optimizer = true;  ///< optimizer state split over the replicas
+  int tp = 1;                     ///< tensor parallel
+  int pp = 1;                     ///< pipeline ranks
+  int dp = 1;                     ///< replicas
+  bool sequence_parallel = true;  ///< between matrix products the tp GPUs share the tokens
+  bool async_tp = false;          ///< products and the collectives beside them run piece by piece
+  /// What the replicas share (ZeRO, arXiv 1910.02054 §5): 0 nothing, 1 optimizer state (Megatron's
+  /// distributed optimizer), 2 also gradients, 3 also weights. From 2 on only for schedules that
+  /// gather weights layer by layer.
+  int zero = 1;
+  /// All replicas have the data of the first, which stands for them.
+  bool equal_replicas = false;
+
+  [[nodiscard]] int simulated_replicas() const { return equal_replicas ? 1 : dp; }
+
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
 

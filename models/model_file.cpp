@@ -80,8 +80,13 @@ ModuleSpec read_module(const JsonValue& value) {
   spec.heads = integer_at(object, "heads", kMaxWidth);
   spec.kv_groups = integer_or(object, "kv_groups", 1, spec.heads, spec.heads);
   spec.head_dim = head_dim_of(object, spec);
-  spec.flash_attention = boolean_or(object, "flash_attention", spec.flash_attention);
+  if (const auto attention = object.find("attention")) {
+    spec.attention = read_enum<AttentionKernel, 4>(*attention, "attention kernel");
+  }
   spec.dropout = boolean_or(object, "dropout", spec.dropout);
+  spec.fused_elementwise = boolean_or(object, "fused_elementwise", spec.fused_elementwise);
+  spec.products_again = boolean_or(object, "products_again", spec.products_again);
+  spec.fused_accumulation = boolean_or(object, "fused_accumulation", spec.fused_accumulation);
   spec.vocabulary = integer_or(object, "vocabulary", 0, kMaxVocabulary, 0);
   spec.patch_values = integer_or(object, "patch_values", 0, kMaxWidth, 0);
   spec.projector = boolean_or(object, "projector", false);
@@ -161,8 +166,9 @@ ParallelPlan read_parallel(const JsonValue& value) {
   plan.tp = integer_at(object, "tp", kMaxParallel);
   plan.pp = integer_at(object, "pp", kMaxParallel);
   plan.dp = integer_or(object, "dp", 1, kMaxParallel, plan.dp);
-  plan.distributed_optimizer =
-      boolean_or(object, "distributed_optimizer", plan.distributed_optimizer);
+  plan.sequence_parallel = boolean_or(object, "sequence_parallel", plan.sequence_parallel);
+  plan.async_tp = boolean_or(object, "async_tp", plan.async_tp);
+  plan.zero = integer_or(object, "zero", 0, 1, plan.zero);
   object.finish();
   return plan;
 }

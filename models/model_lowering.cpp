@@ -5,37 +5,26 @@
 #include "models/cost_model.hpp"
 #include "models/pass_cost.hpp"
 #include "models/ranks.hpp"
-#include "sim/cluster/kernel_time.hpp"
+#include "sim/cluster/network_time.hpp"
 
 #include <set>
 #include <utility>
 
 namespace dipsim {
 
-namespace {
-
-// Bytes per parameter with bf16 weights, fp32 gradients and Adam (Megatron-LM README, "distributed
-// optimizer": 6 + 12/d): the 12 are an fp32 copy of the weights and two moments.
-constexpr double kWeightBytes = 2.0;
-constexpr double kGradientBytes = 4.0;
-constexpr double kOptimizerBytes = 12.0;
-
-/// Adam reads gradient, moments and fp32 weights (16), writes moments, fp32 and bf16 weights (14).
-constexpr double kOptimizerTraffic = 30.0;
-
-}  // namespace
-
 struct ModelLowering::State {
   LmmModel model;
   ParallelPlan plan;
+  TrainingState bytes;
   CostTable table;
   Problem problem;
   CollectiveGroup replicas;
 
-  State(LmmModel m, Cluster cluster, const ParallelPlan& p)
+  State(LmmModel m, Cluster cluster, const ParallelPlan& p, const TrainingState& state)
       : model(std::move(m)),
         plan(p),
-        table(place_modules(model, p.tp), std::move(cluster)),
+        bytes(state),
+        table(place_modules(model, p), std::move(cluster)),
         problem(make_problem(table.modules(), model, table.cluster(), p)),
         replicas(replica_group(table.cluster(), p)) {}
 
@@ -54,9 +43,7 @@ struct ModelLowering::State {
     return parameters / plan.tp;
   }
 
-  [[nodiscard]] double optimizer_shards() const {
-    return plan.distributed_optimizer ? plan.dp : 1.0;
-  }
+  [[nodiscard]] double optimizer_shards() const { return plan.zero > 0 ? plan.dp : 1.0; }
 
   [[nodiscard]] int node_of(RankId rank) const {
     const CellId cell = problem.ranks[rank.row()].cells.front();
@@ -64,10 +51,11 @@ struct ModelLowering::State {
   }
 };
 
-ModelLowering::ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan) {
+ModelLowering::ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan,
+                             const TrainingState& state) {
   check_model(model, "model " + model.name);
   check_plan(model, cluster, plan);
-  state_ = std::make_unique<State>(std::move(model), std::move(cluster), plan);
+  state_ = std::make_unique<State>(std::move(model), std::move(cluster), plan, state);
 }
 
 ModelLowering::~ModelLowering() = default;
@@ -92,11 +80,14 @@ std::vector<Strategy> ModelLowering::mixed_strategies(std::span<const LayerRange
 
 std::vector<Strategy> ModelLowering::costs(std::span<const LayerRange> layers, const Work& work,
                                            const Batch& batch) const {
-  std::vector<Strategy> all = strategies(layers, work, batch);
-  if (cluster().host_gbytes_per_s > 0.0) {
-    all.insert(all.begin() + 1, offload_strategy(all.front(), cluster()));
+  return strategies(layers, work, batch);
+}
+
+std::optional<Strategy> ModelLowering::offloaded(const Strategy& keep) const {
+  if (cluster().host_gbytes_per_s == 0.0) {
+    return std::nullopt;
   }
-  return all;
+  return offload_strategy(keep, cluster());
 }
 
 Bytes ModelLowering::transient(std::span<const LayerRange> layers, const Work& work,
@@ -106,11 +97,12 @@ Bytes ModelLowering::transient(std::span<const LayerRange> layers, const Work& w
 
 ChunkMemory ModelLowering::memory(std::span<const LayerRange> layers) const {
   const double trained = state_->local_parameters(layers, true);
-  return {
-      .weights = round_to_bytes(kWeightBytes * state_->local_parameters(layers, false), "weights"),
-      .gradients = round_to_bytes(kGradientBytes * trained, "gradients"),
-      .optimizer = round_to_bytes(kOptimizerBytes * trained / state_->optimizer_shards(),
-                                  "optimizer state")};
+  const TrainingState& bytes = state_->bytes;
+  const auto share = [&](int from) { return plan().zero >= from ? plan().dp : 1.0; };
+  return {.weights = round_to_bytes(
+              bytes.weights * state_->local_parameters(layers, false) / share(2), "weights"),
+          .gradients = round_to_bytes(bytes.gradients * trained / share(2), "gradients"),
+          .optimizer = round_to_bytes(bytes.optimizer * trained / share(1), "optimizer state")};
 }
 
 TaskGraph ModelLowering::lower(const Draft& draft, const Batch& batch) const {
@@ -121,25 +113,52 @@ TransferCost ModelLowering::transfer(const Chunk& from, const Chunk& to, const W
                                      const Work& to_work, const Batch& batch) const {
   const Bytes bytes =
       boundary_bytes(state_->model, state_->table.modules(), to, from_work, to_work, batch);
-  const bool same_node = state_->node_of(from.rank) == state_->node_of(to.rank);
-  const LinkTime time = p2p_time(cluster(), static_cast<double>(bytes.count), same_node);
+  const int from_node = state_->node_of(from.rank);
+  const int to_node = state_->node_of(to.rank);
+  LinkTime time =
+      p2p_time(cluster(), static_cast<double>(bytes.count),
+               {.same_node = from_node == to_node,
+                .same_leaf = cluster().leaf_of_node(from_node) == cluster().leaf_of_node(to_node),
+                .communicator = plan().pp});
+  if (!plan().sequence_parallel) {  // every GPU sends its share, and they gather it on arrival
+    time.latency += collective_seconds(cluster(), CollectiveKind::AllGather,
+                                       static_cast<double>(bytes.count) * plan().tp,
+                                       {.members = plan().tp, .nodes = 1});
+  }
   return {.occupied = round_to_duration(time.occupied, "transfer"),
           .latency = round_to_duration(time.latency, "latency"),
           .bytes = bytes};
 }
 
-TransferCost ModelLowering::gradient_reduction(const Chunk& chunk) const {
-  const double bytes = kGradientBytes * state_->local_parameters(chunk.layers, true);
-  const CollectiveKind kind =
-      plan().distributed_optimizer ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+TransferCost ModelLowering::over_replicas(CollectiveKind kind, double bytes) const {
   if (plan().dp == 1 || bytes == 0.0) {
     return {};
   }
   return {.occupied = round_to_duration(
-              collective_seconds(cluster(), kind, bytes, state_->replicas), "gradient reduction"),
+              collective_seconds(cluster(), kind, bytes, state_->replicas), name_of(kind)),
           .latency = Duration{0},
-          .bytes = round_to_bytes(bytes, "gradients")};
+          .bytes = round_to_bytes(bytes, name_of(kind))};
 }
+
+TransferCost ModelLowering::gradient_reduction(const Chunk& chunk) const {
+  if (plan().zero >= 2) {
+    return {};  // gradient_scatter() reduces them
+  }
+  return over_replicas(plan().zero == 1 ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce,
+                       state_->bytes.reduced * state_->local_parameters(chunk.layers, true));
+}
+
+TransferCost ModelLowering::weight_gather(const Chunk& chunk) const {
+  return over_replicas(CollectiveKind::AllGather,
+                       state_->bytes.gathered * state_->local_parameters(chunk.layers, false));
+}
+
+TransferCost ModelLowering::gradient_scatter(const Chunk& chunk) const {
+  return over_replicas(CollectiveKind::ReduceScatter,
+                       state_->bytes.reduced * state_->local_parameters(chunk.layers, true));
+}
+
+bool ModelLowering::reshards() const { return plan().zero == 3; }
 
 Duration ModelLowering::optimizer_step(std::span<const Chunk> chunks_of_rank) const {
   double parameters = 0.0;
@@ -149,11 +168,11 @@ Duration ModelLowering::optimizer_step(std::span<const Chunk> chunks_of_rank) co
       parameters += state_->local_parameters(chunk.layers, true);
     }
   }
-  double seconds =
-      memory_seconds(cluster().gpu, kOptimizerTraffic * parameters / state_->optimizer_shards());
-  if (plan().distributed_optimizer) {
-    seconds += collective_seconds(cluster(), CollectiveKind::AllGather, kWeightBytes * parameters,
-                                  state_->replicas);
+  double seconds = memory_seconds(
+      cluster().gpu, state_->bytes.step_traffic * parameters / state_->optimizer_shards());
+  if (plan().zero == 1) {
+    seconds += collective_seconds(cluster(), CollectiveKind::AllGather,
+                                  state_->bytes.weights * parameters, state_->replicas);
   }
   return round_to_duration(seconds, "optimizer step");
 }
@@ -185,7 +204,7 @@ double ModelLowering::model_flops(const Batch& batch) const {
 }
 
 double ModelLowering::peak_flops_per_s() const {
-  return cluster().gpu.peak_flops_per_s() * plan().tp * plan().pp * plan().dp;
+  return cluster().gpu.peak_flops_per_s() * plan().tp * plan().pp * plan().simulated_replicas();
 }
 
 }  // namespace dipsim

@@ -4,10 +4,13 @@
 
 #include "models/lower.hpp"
 #include "models/model.hpp"
+#include "models/training_state.hpp"
 #include "sim/cluster/cluster.hpp"
+#include "sim/cluster/network_time.hpp"
 #include "sim/graph/lowering.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,7 +24,8 @@ class ModelLowering final : public Lowering, public CostSource {
   /// then pipeline (the order of Megatron-LM). Throws Input, naming the nearest legal value, when
   /// the plan does not fit the cluster, a tensor-parallel group would leave its node, or tp divides
   /// some dimension of a module unevenly.
-  ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan);
+  ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan,
+                const TrainingState& state = {});
   ~ModelLowering() override;
 
   [[nodiscard]] const LmmModel& model() const;
@@ -45,17 +49,24 @@ class ModelLowering final : public Lowering, public CostSource {
   [[nodiscard]] std::vector<Strategy> mixed_strategies(std::span<const LayerRange> layers,
                                                        const Work& work,
                                                        const Batch& batch) const override;
+  [[nodiscard]] std::optional<Strategy> offloaded(const Strategy& keep) const override;
   [[nodiscard]] Bytes transient(std::span<const LayerRange> layers, const Work& work,
                                 const Batch& batch) const override;
   [[nodiscard]] TransferCost transfer(const Chunk& from, const Chunk& to, const Work& from_work,
                                       const Work& to_work, const Batch& batch) const override;
   [[nodiscard]] TransferCost gradient_reduction(const Chunk& chunk) const override;
+  [[nodiscard]] TransferCost weight_gather(const Chunk& chunk) const override;
+  [[nodiscard]] TransferCost gradient_scatter(const Chunk& chunk) const override;
+  [[nodiscard]] bool reshards() const override;
   [[nodiscard]] Duration optimizer_step(std::span<const Chunk> chunks_of_rank) const override;
   [[nodiscard]] bool trains(ModuleId module) const override;
   [[nodiscard]] double model_flops(const Batch& batch) const override;
   [[nodiscard]] double peak_flops_per_s() const override;
 
  private:
+  /// A collective of everything that has replicas, over them.
+  [[nodiscard]] TransferCost over_replicas(CollectiveKind kind, double bytes) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

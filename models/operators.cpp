@@ -24,11 +24,16 @@ void self_attention(PartBuilder& b) {
   b.gather("attention gather", tokens, m.spec.hidden);
   b.linear_by_columns("qkv", tokens, m.spec.hidden, query + 2 * kv);
   if (m.spec.block == Block::Gated) {  // reads and writes queries and keys
-    b.elementwise("rotary", 4 * tokens * (query + kv), 4 * tokens * (query + kv));
+    // Without a compiler by way of fp32 complex numbers: cast (2 + 4), product (4 + 4), cast (4 +
+    // 2).
+    const std::int64_t bytes = m.spec.fused_elementwise ? 4 : 20;
+    b.elementwise("rotary", bytes * tokens * (query + kv), bytes * tokens * (query + kv));
   }
   b.attention("attention", tokens, tokens, counted_pairs(b.shape(), m.mask),
               m.mask != AttentionMask::Full);
   b.linear_by_rows("attention output", tokens, query, m.spec.hidden);
+  b.product_again("key", tokens, m.spec.hidden, kv);
+  b.product_again("attention output", tokens, query, m.spec.hidden);
   b.scatter("attention scatter", tokens, m.spec.hidden);
   b.residual("attention residual");
 }
@@ -56,6 +61,7 @@ void feed_forward(PartBuilder& b) {
   b.norm("ffn norm", tokens, m.spec.hidden);
   b.gather("ffn gather", tokens, m.spec.hidden);
   b.linear_by_columns("ffn up", tokens, m.spec.hidden, into);
+  b.product_again("ffn up", tokens, m.spec.hidden, ffn);
   b.activation("ffn activation", tokens, into, ffn);
   b.linear_by_rows("ffn down", tokens, ffn, m.spec.hidden);
   b.scatter("ffn scatter", tokens, m.spec.hidden);
@@ -65,8 +71,7 @@ void feed_forward(PartBuilder& b) {
 /// adaLN-single (PixArt-α, arXiv 2310.00426 §2.3): scale and shift after two norms, gates on two
 /// branches; the gates keep the output of their branch.
 void modulation(PartBuilder& b) {
-  const std::int64_t tensor =
-      (2 * b.shape().tokens * b.module().spec.hidden + b.module().tp - 1) / b.module().tp;
+  const std::int64_t tensor = b.sharded(2 * b.shape().tokens * b.module().spec.hidden);
   for (const std::string_view name : {"attention modulation", "ffn modulation"}) {
     b.elementwise(name, 2 * tensor, 3 * tensor);
     b.save("gated branch", tensor, false, false);
@@ -92,12 +97,13 @@ void first(PartBuilder& b) {
   }
   if (m.spec.patch_values > 0) {
     b.linear_on_shard("patch embedding", tokens, m.spec.patch_values, hidden, false);
-    b.save("patches", 2 * tokens * m.spec.patch_values / m.tp, false, true);
+    b.save("patches", b.sharded(2 * tokens * m.spec.patch_values), false, true);
   }
   if (m.spec.block == Block::Dit) {
     const std::int64_t context = b.shape().context_tokens;
     b.linear_by_columns("context projection", context, m.context_width, hidden / m.tp);
-    b.gather("context gather", context, hidden);
+    b.gather_columns("context gather", context, hidden);
+    b.scratch(4 * context * hidden);
     b.save("context", 2 * context * m.context_width, false, true);
     b.linear_by_columns("modulation", b.shape().instances, hidden, 6 * hidden / m.tp);
   }

@@ -5,6 +5,7 @@
 #include "models/placed_module.hpp"
 #include "models/work_shape.hpp"
 #include "sim/cluster/kernel_time.hpp"
+#include "sim/cluster/network_time.hpp"
 
 #include <cstdint>
 #include <span>

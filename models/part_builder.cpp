@@ -14,6 +14,10 @@ constexpr std::int64_t kBf16 = 2;
 constexpr std::int64_t kFp32 = 4;
 constexpr std::int64_t kMask = 1;
 
+/// What an RMS norm of separate kernels moves, in tensors of bf16: casts to fp32 (1 + 2), squares
+/// (2 + 2), means (2), scales (2 + 2), casts back (2 + 1), and multiplies by its weights (1 + 1).
+constexpr std::int64_t kEagerNormTensors = 18;
+
 /// A weight gradient is added to an fp32 buffer: read and written.
 constexpr int kAccumulatedBytes = 2 * static_cast<int>(kFp32);
 
@@ -23,30 +27,46 @@ PartBuilder::PartBuilder(const PlacedModule& module, const WorkShape& shape)
     : module_(module), shape_(shape) {}
 
 std::int64_t PartBuilder::sharded(std::int64_t bytes) const {
-  return (bytes + module_.tp - 1) / module_.tp;
+  return module_.sequence_parallel ? (bytes + module_.tp - 1) / module_.tp : bytes;
 }
 
 void PartBuilder::norm(std::string_view name, std::int64_t tokens, std::int64_t width) {
   const std::int64_t tensor = sharded(kBf16 * tokens * width);
-  part_.forward.push_back({name, MemoryTraffic{2 * tensor}});
-  // Reads input, output gradient and the gradient of the residual stream; writes one gradient.
-  part_.input_gradient.push_back({name, MemoryTraffic{4 * tensor}});
-  if (module_.spec.flash_attention) {
-    part_.selective.push_back({name, MemoryTraffic{2 * tensor}});
+  const std::int64_t passes = module_.spec.fused_elementwise ? 2 : kEagerNormTensors;
+  part_.forward.push_back({name, MemoryTraffic{passes * tensor}});
+  // Reads input and output gradient and writes one; then the gradient of the residual stream is
+  // added to that, by a kernel of its own.
+  part_.input_gradient.push_back({name, MemoryTraffic{(passes + 4) * tensor}});
+  if (!written_out()) {
+    part_.selective.push_back({name, MemoryTraffic{passes * tensor}});
   }
   save("norm input", tensor, false, false);
-  save("norm output", tensor, module_.spec.flash_attention, true);
+  save("norm output", tensor, !written_out(), true);
 }
 
 void PartBuilder::gather(std::string_view name, std::int64_t tokens, std::int64_t width) {
   const std::int64_t bytes = kBf16 * tokens * width;
+  if (module_.sequence_parallel) {
+    gather_columns(name, tokens, width);
+    scratch(2 * bytes);  // the gathered input, later also its gradient before it is scattered
+  } else {
+    part_.input_gradient.push_back({name, GroupTraffic{CollectiveKind::AllReduce, bytes}});
+    scratch(bytes);  // its gradient before it is added up
+  }
+}
+
+void PartBuilder::gather_columns(std::string_view name, std::int64_t tokens, std::int64_t width) {
+  const std::int64_t bytes = kBf16 * tokens * width;
   part_.forward.push_back({name, GroupTraffic{CollectiveKind::AllGather, bytes}});
   part_.input_gradient.push_back({name, GroupTraffic{CollectiveKind::ReduceScatter, bytes}});
-  scratch(2 * bytes);  // the gathered input, later also its gradient before it is scattered
 }
 
 void PartBuilder::scatter(std::string_view name, std::int64_t tokens, std::int64_t width) {
   const std::int64_t bytes = kBf16 * tokens * width;
+  if (!module_.sequence_parallel) {
+    part_.forward.push_back({name, GroupTraffic{CollectiveKind::AllReduce, bytes}});
+    return;
+  }
   part_.forward.push_back({name, GroupTraffic{CollectiveKind::ReduceScatter, bytes}});
   part_.input_gradient.push_back({name, GroupTraffic{CollectiveKind::AllGather, bytes}});
 }
@@ -57,8 +77,14 @@ void PartBuilder::linear(std::string_view name, std::int64_t tokens, std::int64_
   if (gradient_of_input) {
     part_.input_gradient.push_back({name, GemmShape{.m = tokens, .n = in, .k = out}});
   }
-  part_.weight_gradient.push_back(
-      {name, GemmShape{.m = in, .n = out, .k = tokens, .output_bytes = kAccumulatedBytes}});
+  if (module_.spec.fused_accumulation) {
+    part_.weight_gradient.push_back(
+        {name, GemmShape{.m = in, .n = out, .k = tokens, .output_bytes = kAccumulatedBytes}});
+    return;
+  }
+  // Lists of gradients are turned round at the end: the sum stands before its product.
+  part_.weight_gradient.push_back({"gradient sum", MemoryTraffic{3 * kBf16 * in * out}});
+  part_.weight_gradient.push_back({name, GemmShape{.m = in, .n = out, .k = tokens}});
 }
 
 void PartBuilder::linear_by_columns(std::string_view name, std::int64_t tokens, std::int64_t in,
@@ -72,6 +98,13 @@ void PartBuilder::linear_by_rows(std::string_view name, std::int64_t tokens, std
                                  std::int64_t out) {
   linear(name, tokens, in, out, true);
   part_.held_for_weights += kBf16 * tokens * in + sharded(kBf16 * tokens * out);
+}
+
+void PartBuilder::product_again(std::string_view name, std::int64_t tokens, std::int64_t in,
+                                std::int64_t out) {
+  if (module_.spec.products_again) {
+    part_.selective.push_back({name, GemmShape{.m = tokens, .n = out, .k = in}});
+  }
 }
 
 void PartBuilder::linear_on_shard(std::string_view name, std::int64_t tokens, std::int64_t in,
@@ -102,12 +135,14 @@ void PartBuilder::activation(std::string_view name, std::int64_t tokens, std::in
   const std::int64_t in = kBf16 * tokens * inputs;
   const std::int64_t out = kBf16 * tokens * outputs;
   // Backward reads the inputs and the output gradient and writes the input gradients.
-  elementwise(name, in + out, 2 * in + out);
-  if (module_.spec.flash_attention) {
-    part_.selective.push_back({name, MemoryTraffic{in + out}});
+  // A gate of separate kernels writes the activated half and reads it again.
+  const std::int64_t gate = inputs > outputs && !module_.spec.fused_elementwise ? 2 * out : 0;
+  elementwise(name, in + out + gate, 2 * in + out + 2 * gate);
+  if (!written_out()) {
+    part_.selective.push_back({name, MemoryTraffic{in + out + gate}});
   }
   save("activation input", in, false, false);
-  save("activation output", out, module_.spec.flash_attention, true);
+  save("activation output", out, !written_out(), true);
 }
 
 void PartBuilder::attention(std::string_view name, std::int64_t tokens, std::int64_t key_tokens,
@@ -115,8 +150,8 @@ void PartBuilder::attention(std::string_view name, std::int64_t tokens, std::int
   const std::int64_t query = module_.local_query_width();
   save("query", kBf16 * tokens * query, false, false);
   save("key and value", 2 * kBf16 * key_tokens * module_.local_kv_width(), false, false);
-  save("attention output", kBf16 * tokens * query, false, !module_.spec.flash_attention);
-  if (!module_.spec.flash_attention) {
+  save("attention output", kBf16 * tokens * query, false, written_out());
+  if (written_out()) {
     written_out_attention();
     return;
   }
@@ -124,7 +159,8 @@ void PartBuilder::attention(std::string_view name, std::int64_t tokens, std::int
                        .pairs = pairs,
                        .heads = module_.local_heads(),
                        .head_dim = module_.spec.head_dim,
-                       .causal = causal};
+                       .causal = causal,
+                       .kernel = module_.spec.attention};
   part_.forward.push_back({name, shape});
   shape.backward = true;
   part_.input_gradient.push_back({name, shape});
@@ -145,11 +181,13 @@ void PartBuilder::written_out_attention() {
   const std::int64_t scores = shape_.squares * heads;
   const GemmShape wide{.m = side, .n = side, .k = module_.spec.head_dim, .batch = batch};
   const GemmShape deep{.m = side, .n = module_.spec.head_dim, .k = side, .batch = batch};
+  const std::int64_t context = kBf16 * shape_.tokens * module_.local_query_width();
   const std::int64_t dropout = module_.spec.dropout ? (2 * kBf16 + kMask) * scores : 0;
   const std::vector<Operator> forward = {{"scores", wide},
                                          {"softmax", MemoryTraffic{2 * kBf16 * scores}},
                                          {"attention dropout", MemoryTraffic{dropout}},
-                                         {"attention over values", deep}};
+                                         {"attention over values", deep},
+                                         {"attention layout", MemoryTraffic{2 * context}}};
   part_.forward.insert(part_.forward.end(), forward.begin(), forward.end());
   part_.selective.insert(part_.selective.end(), forward.begin(), forward.end());
   const std::vector<Operator> backward = {{"gradient of keys", deep},
@@ -157,7 +195,8 @@ void PartBuilder::written_out_attention() {
                                           {"softmax", MemoryTraffic{3 * kBf16 * scores}},
                                           {"attention dropout", MemoryTraffic{dropout}},
                                           {"gradient of scores", wide},
-                                          {"gradient of values", deep}};
+                                          {"gradient of values", deep},
+                                          {"gradient layout", MemoryTraffic{6 * context}}};
   part_.input_gradient.insert(part_.input_gradient.end(), backward.begin(), backward.end());
   save("softmax", kBf16 * scores, true, false);
   if (module_.spec.dropout) {

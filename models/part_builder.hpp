@@ -17,9 +17,17 @@ class PartBuilder {
 
   /// Norm over the sharded tokens; keeps its input and its output.
   void norm(std::string_view name, std::int64_t tokens, std::int64_t width);
-  /// Gathers the tokens of a sharded tensor; backward scatters its gradient.
+  /// `bytes` of a tensor whose tokens the group shares under sequence parallelism: the share of
+  /// this GPU.
+  [[nodiscard]] std::int64_t sharded(std::int64_t bytes) const;
+  /// Before a matrix product split by columns: gathers the tokens of a sharded tensor, and backward
+  /// scatters the sum of its gradients. Without sequence parallelism the tokens are there, and
+  /// backward adds up the gradients.
   void gather(std::string_view name, std::int64_t tokens, std::int64_t width);
-  /// Adds up partial results and shards the tokens; backward gathers.
+  /// Gathers the columns of a matrix product split by columns; backward scatters.
+  void gather_columns(std::string_view name, std::int64_t tokens, std::int64_t width);
+  /// Behind a matrix product split by rows: adds up partial results and shards the tokens; backward
+  /// gathers. Without sequence parallelism it adds them up on all GPUs.
   void scatter(std::string_view name, std::int64_t tokens, std::int64_t width);
   /// Weight matrix split by output columns; `out` is the share of this GPU.
   void linear_by_columns(std::string_view name, std::int64_t tokens, std::int64_t in,
@@ -27,6 +35,8 @@ class PartBuilder {
   /// Weight matrix split by input rows; `in` is the share of this GPU.
   void linear_by_rows(std::string_view name, std::int64_t tokens, std::int64_t in,
                       std::int64_t out);
+  /// Selective recomputation runs a product again, where the module says so.
+  void product_again(std::string_view name, std::int64_t tokens, std::int64_t in, std::int64_t out);
   /// Copied weight matrix on the sharded tokens.
   void linear_on_shard(std::string_view name, std::int64_t tokens, std::int64_t in,
                        std::int64_t out, bool gradient_of_input);
@@ -56,8 +66,12 @@ class PartBuilder {
  private:
   void linear(std::string_view name, std::int64_t tokens, std::int64_t in, std::int64_t out,
               bool gradient_of_input);
+
+  [[nodiscard]] bool written_out() const {
+    return module_.spec.attention == AttentionKernel::WrittenOut;
+  }
+
   void written_out_attention();
-  [[nodiscard]] std::int64_t sharded(std::int64_t bytes) const;
 
   const PlacedModule& module_;
   const WorkShape& shape_;

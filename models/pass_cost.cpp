@@ -2,7 +2,7 @@
 #include "models/pass_cost.hpp"
 
 #include "models/layer_mix.hpp"
-#include "sim/cluster/kernel_time.hpp"
+#include "sim/cluster/network_time.hpp"
 
 #include <algorithm>
 #include <tuple>

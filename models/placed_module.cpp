@@ -51,7 +51,7 @@ double projector_parameters(const PlacedModule& module) {
 
 }  // namespace
 
-std::vector<PlacedModule> place_modules(const LmmModel& model, int tp) {
+std::vector<PlacedModule> place_modules(const LmmModel& model, const ParallelPlan& plan) {
   std::vector<PlacedModule> placed;
   for (std::size_t i = 0; i < model.modules.size(); ++i) {
     const LmmModule& module = model.modules[i];
@@ -67,7 +67,9 @@ std::vector<PlacedModule> place_modules(const LmmModel& model, int tp) {
          .output_width = output_width_of(model, i),
          .context_width =
              module.spec.block == Block::Dit ? placed[module.inputs.front().row()].output_width : 0,
-         .tp = tp});
+         .tp = plan.tp,
+         .sequence_parallel = plan.sequence_parallel,
+         .async_tp = plan.async_tp});
   }
   return placed;
 }

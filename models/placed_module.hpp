@@ -27,6 +27,8 @@ struct PlacedModule {
   int output_width = 0;   ///< of the tokens handed on
   int context_width = 0;  ///< of the prompt that a DiT attends to; else 0
   int tp = 1;
+  bool sequence_parallel = true;
+  bool async_tp = false;
 
   // Of one GPU. Key/value heads are copied where there are fewer of them than GPUs.
   [[nodiscard]] int local_heads() const { return spec.heads / tp; }
@@ -44,8 +46,8 @@ struct PlacedModule {
   [[nodiscard]] std::int64_t local_vocabulary() const { return (spec.vocabulary + tp - 1) / tp; }
 };
 
-/// The modules of a checked model under this degree of tensor parallelism.
-std::vector<PlacedModule> place_modules(const LmmModel& model, int tp);
+/// The modules of a checked model under this plan.
+std::vector<PlacedModule> place_modules(const LmmModel& model, const ParallelPlan& plan);
 
 /// Parameters of the weight matrices; norms and biases, below 0.1 % of them, are left out.
 double parameters_of(const PlacedModule& module, Part part);

@@ -20,8 +20,8 @@ struct Divided {
   int value;
 };
 
-std::vector<Divided> divided_by_tp(const LmmModel& model, const Cluster& cluster) {
-  std::vector<Divided> all = {{"GPUs of a node of " + cluster.name, cluster.gpus_per_node}};
+std::vector<Divided> divided_by_tp(const LmmModel& model) {
+  std::vector<Divided> all;
   for (const LmmModule& module : model.modules) {
     all.push_back({"heads of " + module.spec.name, module.spec.heads});
     all.push_back({"ffn columns of " + module.spec.name, module.spec.ffn});
@@ -37,17 +37,24 @@ bool suits_key_heads(const LmmModel& model, int tp) {
   });
 }
 
-bool is_legal_tp(const LmmModel& model, const std::vector<Divided>& divided, int tp) {
-  return suits_key_heads(model, tp) &&
+/// Groups share nodes evenly, or take whole nodes.
+bool suits_nodes(const Cluster& cluster, int tp) {
+  return cluster.gpus_per_node % tp == 0 || tp % cluster.gpus_per_node == 0;
+}
+
+bool is_legal_tp(const LmmModel& model, const Cluster& cluster, const std::vector<Divided>& divided,
+                 int tp) {
+  return suits_key_heads(model, tp) && suits_nodes(cluster, tp) &&
          std::ranges::all_of(divided, [tp](const Divided& d) { return d.value % tp == 0; });
 }
 
 /// The legal degree next to `wanted`; the smaller of two.
 int nearest_legal_tp(const LmmModel& model, const Cluster& cluster, int wanted) {
-  const std::vector<Divided> divided = divided_by_tp(model, cluster);
+  const std::vector<Divided> divided = divided_by_tp(model);
   int best = 1;
-  for (int tp = 2; tp <= cluster.gpus_per_node; ++tp) {
-    if (is_legal_tp(model, divided, tp) && std::abs(tp - wanted) < std::abs(best - wanted)) {
+  for (int tp = 2; tp <= cluster.gpus(); ++tp) {
+    if (is_legal_tp(model, cluster, divided, tp) &&
+        std::abs(tp - wanted) < std::abs(best - wanted)) {
       best = tp;
     }
   }
@@ -59,7 +66,11 @@ void check_tp(const LmmModel& model, const Cluster& cluster, int tp) {
     fail_input("parallel: tp", fmt::format("tp {} {}; nearest legal: {}", tp, why,
                                            nearest_legal_tp(model, cluster, tp)));
   };
-  for (const Divided& divided : divided_by_tp(model, cluster)) {
+  if (!suits_nodes(cluster, tp)) {
+    refuse(fmt::format("neither divides the {} GPUs of a node of {} nor is a multiple of them",
+                       cluster.gpus_per_node, cluster.name));
+  }
+  for (const Divided& divided : divided_by_tp(model)) {
     if (divided.value % tp != 0) {
       refuse(fmt::format("does not divide the {} {}", divided.value, divided.what));
     }
@@ -99,7 +110,7 @@ void check_plan(const LmmModel& model, const Cluster& cluster, const ParallelPla
 Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& model,
                      const Cluster& cluster, const ParallelPlan& plan) {
   Problem problem;
-  problem.replicas = plan.dp;
+  problem.replicas = plan.simulated_replicas();
   for (std::size_t i = 0; i < modules.size(); ++i) {
     problem.modules.push_back({.name = modules[i].spec.name,
                                .layers = modules[i].spec.layers,
@@ -107,7 +118,7 @@ Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& m
                                .inputs = model.modules[i].inputs,
                                .trained = modules[i].trained});
   }
-  for (int replica = 0; replica < plan.dp; ++replica) {
+  for (int replica = 0; replica < problem.replicas; ++replica) {
     for (int position = 0; position < plan.pp; ++position) {
       problem.ranks.push_back({.replica = replica,
                                .position = position,
@@ -132,6 +143,8 @@ CollectiveGroup replica_group(const Cluster& cluster, const ParallelPlan& plan) 
     const int first = cluster.node_of(gpu_of(plan, 0, position, 0));
     const int last = cluster.node_of(gpu_of(plan, plan.dp - 1, position, 0));
     worst.nodes = std::max(worst.nodes, last - first + 1);
+    worst.leaves =
+        std::max(worst.leaves, cluster.leaf_of_node(last) - cluster.leaf_of_node(first) + 1);
   }
   return worst;
 }

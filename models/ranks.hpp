@@ -5,13 +5,14 @@
 #include "models/model.hpp"
 #include "models/placed_module.hpp"
 #include "sim/cluster/cluster.hpp"
-#include "sim/cluster/kernel_time.hpp"
+#include "sim/cluster/network_time.hpp"
 #include "sim/graph/lowering.hpp"
 
 namespace dipsim {
 
 /// Throws Input, naming the nearest legal value, unless the plan fits the cluster, tensor-parallel
-/// groups stay inside nodes and tp divides heads, FFN and hidden width of every module.
+/// groups share nodes evenly or take whole ones, and tp divides heads, FFN and hidden width of
+/// every module.
 void check_plan(const LmmModel& model, const Cluster& cluster, const ParallelPlan& plan);
 
 /// Ranks on the first tp·pp·dp GPUs: tensor parallel innermost, then replicas, then pipeline (the

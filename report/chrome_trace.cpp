@@ -83,12 +83,16 @@ std::vector<Event> events_by_time(const PlanRun& run) {
   std::vector<Event> events;
   for (std::size_t i = 0; i < run.graph.tasks.size(); ++i) {
     const Task& task = run.graph.tasks[i];
+    const Span span = run.timeline.spans[i];
+    if ((task.op == Op::CopyOut || task.op == Op::CopyIn) && span.start == span.end) {
+      continue;  // its pair keeps its activations on the GPU
+    }
     if (task.group.valid()) {
       for (const RankId rank : run.graph.placement.groups[task.group.row()]) {
-        events.push_back({rank, TaskId(i), run.timeline.spans[i]});
+        events.push_back({rank, TaskId(i), span});
       }
     } else {
-      events.push_back({task.rank, TaskId(i), run.timeline.spans[i]});
+      events.push_back({task.rank, TaskId(i), span});
     }
   }
   std::ranges::sort(events, [](const Event& a, const Event& b) {

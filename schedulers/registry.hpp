@@ -35,6 +35,7 @@ struct ScheduleInfo {
   std::string_view source;      ///< paper or program, and where in it the rules stand
   bool chooses_memory = false;  ///< picks the strategy of every pair; else one mode for all
   bool split_backward = false;  ///< runs I and W instead of B
+  bool shards_weights = false;  ///< no pipeline: every GPU is a replica (ZeRO-3)
   bool needs_encoder = false;   ///< refuses models without a module that feeds another one
   int default_chunks = 1;       ///< per rank; 0: the schedule decides
   /// Keys of its options (experiment/schedule_choice.cpp). Those that choose memory have the keys

@@ -47,6 +47,11 @@ class PassClock {
 
   [[nodiscard]] Nanoseconds makespan() const { return std::max<Nanoseconds>(last_ - first_, 0); }
 
+  /// The pass, which has not run yet, starts no earlier than this.
+  void hold_back(Index pass, Nanoseconds until) {
+    inputs_[pass].ready = std::max(inputs_[pass].ready, until);
+  }
+
   /// Runs a pass as soon as its rank and its inputs allow. Then calls arrived(hop, arrival, queued)
   /// for each of its hops; queued: its transfer waited for others on the link.
   template <class Arrived>

@@ -49,6 +49,10 @@ void validate(const DipOptions& options) {
           "weight_backlogs", "allowed: one or more whole numbers of at least 0");
   require(options.tree.rollouts >= 1 && options.tree.leaves >= 1, "tree",
           "allowed: at least one roll-out and one leaf");
+  require(
+      options.memory_choice || !options.offload.value_or(false), "offload",
+      "it takes the place of recomputation that is chosen pair by pair; allowed: without memory "
+      "choice no offload");
   require(options.rounds >= 1 && options.rounds <= 100, "rounds",
           fmt::format("{}; allowed: 1 to 100", options.rounds));
 }

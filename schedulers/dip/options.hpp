@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace dipsim {
@@ -76,6 +77,10 @@ struct DipOptions {
 
   /// Off: Megatron's order on DIP's chunks (schedulers/dip/fixed_order.hpp), and so no search.
   bool interleaver = true;
+
+  /// Whether activations go to host memory behind the search, where that spares recomputation.
+  /// Empty: the planner's own, which is off for `dip` as the paper has it, and on for the others.
+  std::optional<bool> offload{};
 
   /// Off: one strategy for all pairs, that of a memory level that fits; where none does, the most
   /// saving one of each pair.

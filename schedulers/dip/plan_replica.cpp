@@ -148,8 +148,8 @@ Composition plan_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
   return polish(replica, options, all, elites.all());
 }
 
-Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
-                                  const DipOptions& options) {
+std::vector<Composition> plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& replica,
+                                               const DipOptions& options) {
   const SearchBudget all = share_of(options, 1.0);
   const GraphView split = split_backwards(replica);
   const std::optional<GraphView> whole = whole_backwards(replica);
@@ -161,20 +161,22 @@ Composition plan_split_by_descent(const TaskGraph& graph, const ReplicaGraph& re
   const bool split_fits = !whole_fits || possible(split);
   DipOptions each = options;
   each.time = part_of(options.time, whole_fits && split_fits ? kSplitShare : 1.0);
-  std::optional<Composition> best;
+  std::vector<Composition> plans;
   if (split_fits) {
-    best = expand(replica, split, plan_by_descent(graph, split.graph, each));
+    plans.push_back(expand(replica, split, plan_by_descent(graph, split.graph, each)));
   }
   if (whole_fits) {
-    Composition other = expand(replica, *whole, plan_by_descent(graph, whole->graph, each));
+    const Composition unsplit = expand(replica, *whole, plan_by_descent(graph, whole->graph, each));
+    Composition other = unsplit;
     split_where_it_fits(replica, other);
     polish_order(replica, options, all, other);
     improve_choice(replica, options, other);
-    if (!best || other.makespan < best->makespan) {
-      best = std::move(other);
-    }
+    plans.push_back(std::move(other));
+    std::ranges::stable_sort(plans, {}, &Composition::makespan);
+    plans.resize(1);
+    plans.push_back(unsplit);
   }
-  return *std::move(best);
+  return plans;
 }
 
 }  // namespace dipsim::dip

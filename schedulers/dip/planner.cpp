@@ -2,6 +2,7 @@
 #include "schedulers/dip/planner.hpp"
 
 #include "schedulers/dip/compose.hpp"
+#include "schedulers/dip/offload.hpp"
 #include "schedulers/dip/partition.hpp"
 #include "schedulers/dip/partition_search.hpp"
 #include "schedulers/dip/plan_replica.hpp"
@@ -24,16 +25,23 @@ class ScheduleBuilder {
   explicit ScheduleBuilder(const TaskGraph& graph)
       : graph_(graph), order_(graph.placement.cells.size()), chosen_(graph.pairs.size()) {}
 
-  void add(const dip::ReplicaGraph& replica, const dip::Composition& composition) {
+  void add(const dip::ReplicaGraph& replica, const dip::Composition& composition,
+           std::span<const dip::PairWindow> windows) {
     for (const dip::Index pass : composition.sequence) {
       const RankId rank = replica.ranks[replica.passes[pass].rank];
       order_[graph_.rank(rank).cells.front().row()].push_back(
           {.task = replica.tasks[pass], .together = {}});
     }
     for (std::size_t pair = 0; pair < replica.pair_count(); ++pair) {
-      const PairId id = replica.pairs[pair];
-      chosen_[id.row()] =
-          StrategyId(graph_.pair(id).first_strategy.row() + composition.choice[pair]);
+      const auto row = static_cast<dip::Index>(pair);
+      choose(replica.pairs[pair], replica.options_of(row)[composition.choice[pair]].strategy);
+    }
+    for (const dip::PairWindow& window : windows) {
+      const PairId pair = replica.pairs[window.pair];
+      choose(pair, window.strategy);
+      offloads_.push_back({.pair = pair,
+                           .freed_before = replica.tasks[window.freed_before],
+                           .fetched_after = replica.tasks[window.fetched_after]});
     }
   }
 
@@ -43,13 +51,19 @@ class ScheduleBuilder {
       schedule.compute.add_row(slots);
     }
     schedule.chosen = chosen_;
+    schedule.offloads = offloads_;
     return schedule;
   }
 
  private:
+  void choose(PairId pair, dip::Index strategy) {
+    chosen_[pair.row()] = StrategyId(graph_.pair(pair).first_strategy.row() + strategy);
+  }
+
   const TaskGraph& graph_;
   std::vector<std::vector<Slot>> order_;  ///< per cell
   std::vector<StrategyId> chosen_;
+  std::vector<OffloadWindow> offloads_;
 };
 
 /// What the methods differ in.
@@ -57,22 +71,33 @@ struct Method {
   bool split_backward = false;
   std::span<const double> soft_shares;
   bool tries_whole = false;  ///< DipOptions::whole_microbatches: both
+  bool offload = false;
   dip::PartitionPlan (*partition)(const Lowering&, const Batch&, const DipOptions&) = nullptr;
-  dip::Composition (*plan)(const TaskGraph&, const dip::ReplicaGraph&, const DipOptions&) = nullptr;
+  /// One or more plans, best first: where activations are offloaded, the order may change.
+  std::vector<dip::Composition> (*plan)(const TaskGraph&, const dip::ReplicaGraph&,
+                                        const DipOptions&) = nullptr;
 };
+
+template <auto kPlan>
+std::vector<dip::Composition> alone(const TaskGraph& graph, const dip::ReplicaGraph& replica,
+                                    const DipOptions& options) {
+  return {kPlan(graph, replica, options)};
+}
 
 constexpr std::array kFull = {1.0};
 constexpr std::array kShares = {1.0, 0.75, 0.5, 0.35};
 
 constexpr Method kDip{
-    .soft_shares = kFull, .partition = dip::choose_partition, .plan = dip::plan_by_tree};
+    .soft_shares = kFull, .partition = dip::choose_partition, .plan = alone<dip::plan_by_tree>};
 constexpr Method kDipPlus{.soft_shares = kShares,
                           .tries_whole = true,
+                          .offload = true,
                           .partition = dip::search_partition,
-                          .plan = dip::plan_by_descent};
+                          .plan = alone<dip::plan_by_descent>};
 constexpr Method kDipZb{.split_backward = true,
                         .soft_shares = kShares,
                         .tries_whole = true,
+                        .offload = true,
                         .partition = dip::search_partition,
                         .plan = dip::plan_split_by_descent};
 
@@ -99,18 +124,32 @@ class DipPlanner final : public Planner {
     Draft draft = dip::slice_batch(placement, batch);
     draft.split_backward = method_.split_backward;
     draft.weights_at_once = method_.split_backward;
+    draft.offload = offloads();
     return draft;
   }
 
   [[nodiscard]] Schedule order(const TaskGraph& graph) const override {
     ScheduleBuilder builder(graph);
     for (const dip::ReplicaGraph& replica : dip::replica_graphs(graph)) {
-      builder.add(replica, method_.plan(graph, replica, options_));
+      std::vector<dip::Composition> plans = method_.plan(graph, replica, options_);
+      plans.resize(offloads() ? plans.size() : 1);
+      std::vector<std::vector<dip::PairWindow>> windows(plans.size());
+      for (std::size_t i = 0; offloads() && i < plans.size(); ++i) {
+        windows[i] = dip::offload(replica, plans[i]);
+      }
+      const auto best = static_cast<std::size_t>(
+          std::ranges::min_element(plans, {}, &dip::Composition::makespan) - plans.begin());
+      builder.add(replica, plans[best], windows[best]);
     }
     return builder.schedule();
   }
 
  private:
+  /// Where one strategy serves all pairs there is none to offload instead.
+  [[nodiscard]] bool offloads() const {
+    return options_.memory_choice && options_.offload.value_or(method_.offload);
+  }
+
   const Method& method_;
   DipOptions options_;
 };
@@ -134,7 +173,8 @@ namespace schedules {
 namespace {
 
 std::vector<std::string_view> search_keys() {
-  return {"slice", "segments", "level", "memory", "evaluations", "ms", "seed", "balance"};
+  return {"slice", "segments", "level",   "memory", "evaluations",
+          "ms",    "seed",     "balance", "offload"};
 }
 
 }  // namespace
@@ -146,7 +186,7 @@ ScheduleInfo dip() {
           .chooses_memory = true,
           .default_chunks = 0,
           .option_keys = {"slice", "segments", "level", "partitioner", "interleaver", "memory",
-                          "evaluations", "ms", "seed", "rollouts", "backwards"},
+                          "evaluations", "ms", "seed", "rollouts", "backwards", "offload"},
           .make = [](const PlannerOptions& options) { return make_dip(options.dip); }};
 }
 

@@ -89,6 +89,19 @@ class Builder {
   }
 
  private:
+  /// What the options of a pair depend on: replica, strategies, speed, and the fixed times of F, of
+  /// the backward, of W and of the copies.
+  using OptionKey = std::tuple<int, StrategyId, std::int32_t, double, Duration, Duration, Duration,
+                               Duration, Duration>;
+
+  /// Where the options of a pair stand.
+  struct OptionRows {
+    Index first = 0;
+    Index count = 0;
+    Index first_offload = 0;
+    Index offload_count = 0;
+  };
+
   void check_cells() const {
     std::set<CellId> taken;
     for (std::size_t r = 0; r < graph_.placement.ranks.size(); ++r) {
@@ -219,16 +232,23 @@ class Builder {
     const Task& f = graph_.task(pair.f);
     const Task* b = backward_of(pair).valid() ? &graph_.task(backward_of(pair)) : nullptr;
     const Task* w = pair.i.valid() && pair.w.valid() ? &graph_.task(pair.w) : nullptr;
+    const Task* copy_out = pair.copy_out.valid() ? &graph_.task(pair.copy_out) : nullptr;
+    const Task* copy_in = pair.copy_in.valid() ? &graph_.task(pair.copy_in) : nullptr;
     const auto fixed_of = [](const Task* task) {
       return task == nullptr ? Duration{-1} : task->fixed;
     };
-    const auto key = std::tuple(out.replica, pair.first_strategy, pair.strategy_count,
-                                graph_.rank(f.rank).speed, f.fixed, fixed_of(b), fixed_of(w));
-    const auto [known, fresh] = option_rows_.try_emplace(key, out.options.size());
+    const OptionKey key(out.replica, pair.first_strategy, pair.strategy_count,
+                        graph_.rank(f.rank).speed, f.fixed, fixed_of(b), fixed_of(w),
+                        fixed_of(copy_out), fixed_of(copy_in));
+    const auto [known, fresh] = option_rows_.try_emplace(key);
+    OptionRows& rows = known->second;
     if (fresh) {
+      rows.first = static_cast<Index>(out.options.size());
+      rows.first_offload = static_cast<Index>(out.offload_options.size());
       for (const Strategy& s : graph_.allowed(pair)) {
         PairOption option{.forward = at_speed(graph_, f, f.fixed + s.f).count(),
                           .mode = s.mode,
+                          .strategy = static_cast<Index>(&s - graph_.allowed(pair).data()),
                           .held = s.f_to_i.count};
         if (b != nullptr) {
           option.backward = at_speed(graph_, *b, b->fixed + time_of(s, b->op)).count();
@@ -238,11 +258,26 @@ class Builder {
           option.weight = at_speed(graph_, *w, w->fixed + s.w).count();
           option.kept = s.i_to_w.count;
         }
-        out.options.push_back(option);
+        if (s.mode != RecomputeMode::Offload) {
+          out.options.push_back(option);
+        } else if (copy_out != nullptr && b != nullptr) {
+          out.offload_options.push_back({.option = option,
+                                         .out = (copy_out->fixed + s.copy).count(),
+                                         .in = (copy_in->fixed + s.copy).count(),
+                                         .away = s.offload.count});
+        }
+      }
+      rows.count = static_cast<Index>(out.options.size()) - rows.first;
+      rows.offload_count = static_cast<Index>(out.offload_options.size()) - rows.first_offload;
+      if (rows.count == 0) {
+        fail_input(std::string(kWhere),
+                   describe(graph_, pair.f) + " can only offload; dip needs another strategy");
       }
     }
-    out.first_option.push_back(static_cast<Index>(known->second));
-    out.option_count.push_back(static_cast<Index>(pair.strategy_count));
+    out.first_option.push_back(rows.first);
+    out.option_count.push_back(rows.count);
+    out.first_offload.push_back(rows.first_offload);
+    out.offload_count.push_back(rows.offload_count);
   }
 
   void add_hops(std::size_t replica) {
@@ -252,6 +287,10 @@ class Builder {
       out.passes[p].first_hop = static_cast<Index>(out.hops.size());
       for (const TaskId next : successors_.of(out.tasks[p])) {
         const Task& task = graph_.task(next);
+        if (task.op == Op::CopyOut) {
+          add_hops_behind_copies(replica, next);
+          continue;
+        }
         if (task.op != Op::Transfer) {
           add_hop(replica, next, {});
           continue;
@@ -273,6 +312,15 @@ class Builder {
       out.passes[p].last_hop = static_cast<Index>(out.hops.size());
     }
     out.links = links.size();
+  }
+
+  /// While a pair does not offload its copies take no time: what waits for them waits for its F.
+  void add_hops_behind_copies(std::size_t replica, TaskId copy_out) {
+    for (const TaskId copy_in : successors_.of(copy_out)) {
+      for (const TaskId target : successors_.of(copy_in)) {
+        add_hop(replica, target, {});
+      }
+    }
   }
 
   /// Whether `target` is a pass; what follows the passes does not matter to their order.
@@ -311,7 +359,9 @@ class Builder {
   void check_edges() const {
     for (const Edge& edge : graph_.edges) {
       const Op from = graph_.task(edge.from).op;
-      if (is_pass(graph_.task(edge.to).op) && !is_pass(from) && from != Op::Transfer) {
+      const bool own_copy =
+          from == Op::CopyIn && graph_.task(edge.from).pair == graph_.task(edge.to).pair;
+      if (is_pass(graph_.task(edge.to).op) && !is_pass(from) && from != Op::Transfer && !own_copy) {
         fail_input(std::string(kWhere), describe(graph_, edge.from) +
                                             " comes before a pass; dip orders graphs in "
                                             "which only transfers do");
@@ -325,9 +375,7 @@ class Builder {
   std::vector<std::size_t> rank_replica_;
   std::vector<Index> rank_row_;
   std::vector<Local> local_;
-  std::map<std::tuple<int, StrategyId, std::int32_t, double, Duration, Duration, Duration>,
-           std::size_t>
-      option_rows_;
+  std::map<OptionKey, OptionRows> option_rows_;
 };
 
 }  // namespace

@@ -27,11 +27,20 @@ struct PairOption {
   Nanoseconds backward = 0;
   Nanoseconds weight = 0;
   RecomputeMode mode = RecomputeMode::Keep;
+  Index strategy = 0;     ///< row among the allowed strategies of the pair
   ByteCount held = 0;     ///< from the start of the forward to the end of the backward
   ByteCount rebuilt = 0;  ///< during the backward
   ByteCount kept = 0;     ///< from the end of the backward to the end of W
 
   [[nodiscard]] Nanoseconds time() const { return forward + backward + weight; }
+};
+
+/// A strategy that offloads. The searches don't use it; what follows them may (offload.hpp).
+struct OffloadOption {
+  PairOption option;
+  Nanoseconds out = 0;  ///< time of the copy to host memory
+  Nanoseconds in = 0;   ///< and back
+  ByteCount away = 0;   ///< part of option.held that is copied
 };
 
 /// How data reach `to` after a pass.
@@ -86,6 +95,9 @@ struct ReplicaGraph {
   std::vector<Index> first_option;   ///< per pair: its first strategy in `options`
   std::vector<Index> option_count;   ///< per pair
   std::vector<PairOption> options;   ///< pairs of equal cost share a run of these
+  std::vector<OffloadOption> offload_options;
+  std::vector<Index> first_offload;  ///< per pair: its first one in `offload_options`
+  std::vector<Index> offload_count;  ///< per pair
   std::vector<Group> groups;
   std::vector<Index> component;  ///< per pair: pairs that edges connect, i.e. one microbatch
   std::size_t components = 0;
@@ -105,6 +117,10 @@ struct ReplicaGraph {
 
   [[nodiscard]] std::span<const PairOption> options_of(Index pair) const {
     return {options.data() + first_option[pair], option_count[pair]};
+  }
+
+  [[nodiscard]] std::span<const OffloadOption> offloads_of(Index pair) const {
+    return {offload_options.data() + first_offload[pair], offload_count[pair]};
   }
 };
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cluster/cluster.hpp"
 
+#include "sim/cluster/node_topology.hpp"
 #include "sim/cluster/shipped.hpp"
 #include "sim/core/units.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace dipsim {
@@ -25,6 +29,57 @@ double number_or(JsonObject& object, std::string_view key, double low, double hi
                  double fallback) {
   const auto value = object.find(key);
   return value ? value->number(low, high) : fallback;
+}
+
+/// A file of NCCL or nvidia-smi: "FILE", or {"file": "FILE", "gbytes_per_s_per_nvlink": 50}.
+NodeTopology read_topology(const JsonValue& value, const Gpu& gpu) {
+  LinkSpeeds speeds{.pcie_gbytes_per_s = gpu.pcie_gbytes_per_s.value};
+  std::string name;
+  if (value.is_object()) {
+    JsonObject object = value.object();
+    name = object.at("file").text();
+    speeds.nvlink_gbytes_per_s = number_or(object, "gbytes_per_s_per_nvlink", kMinLink, kMaxLink,
+                                           speeds.nvlink_gbytes_per_s);
+    object.finish();
+  } else {
+    name = value.text();
+  }
+  return load_node_topology(std::filesystem::path(value.file()).parent_path() / name, speeds);
+}
+
+void read_gpus_per_node(JsonObject& object, Cluster& cluster, const NodeTopology* found) {
+  const auto count =
+      found != nullptr ? object.find("gpus_per_node") : std::optional(object.at("gpus_per_node"));
+  cluster.gpus_per_node =
+      count ? static_cast<int>(count->integer(1, kMaxGpusPerNode)) : found->gpus;
+  if (found != nullptr && cluster.gpus_per_node != found->gpus) {
+    count->fail(fmt::format("is {} where the topology file has {} GPUs", cluster.gpus_per_node,
+                            found->gpus));
+  }
+}
+
+/// GPUs of a node and their links: what the file gives goes first, then the topology, then the GPU.
+void read_node(JsonObject& object, Cluster& cluster) {
+  std::optional<NodeTopology> found;
+  if (const auto topology = object.find("topology")) {
+    found = read_topology(*topology, cluster.gpu);
+  }
+  read_gpus_per_node(object, cluster, found ? &*found : nullptr);
+  if (const auto node = object.find("node")) {
+    cluster.node_links = read_node_links(*node, cluster.gpus_per_node);
+  }
+  const bool no_nvlink =
+      cluster.node_links.kind == NodeKind::Pcie || (found && found->nvlink_gbytes_per_s == 0.0);
+  double link =
+      no_nvlink ? cluster.gpu.pcie_gbytes_per_s.value : cluster.gpu.nvlink_gbytes_per_s.value;
+  if (found && !no_nvlink) {
+    link = found->nvlink_gbytes_per_s;
+  }
+  cluster.nvlink_gbytes_per_s = number_or(object, "nvlink_gbytes_per_s", kMinLink, kMaxLink, link);
+  const bool told = found && found->nic_gbytes_per_s > 0.0;
+  cluster.nic_gbytes_per_s =
+      told ? number_or(object, "nic_gbytes_per_s", kMinLink, kMaxLink, found->nic_gbytes_per_s)
+           : object.at("nic_gbytes_per_s").number(kMinLink, kMaxLink);
 }
 
 }  // namespace
@@ -48,11 +103,15 @@ Cluster read_cluster(const JsonValue& value) {
   }
   cluster.gpu = gpu_of(object.at("gpu"));
   cluster.nodes = static_cast<int>(object.at("nodes").integer(1, kMaxNodes));
-  cluster.gpus_per_node = static_cast<int>(object.at("gpus_per_node").integer(1, kMaxGpusPerNode));
-  cluster.nvlink_gbytes_per_s = number_or(object, "nvlink_gbytes_per_s", kMinLink, kMaxLink,
-                                          cluster.gpu.nvlink_gbytes_per_s.value);
-  cluster.nic_gbytes_per_s = object.at("nic_gbytes_per_s").number(kMinLink, kMaxLink);
-  cluster.host_gbytes_per_s = number_or(object, "host_gbytes_per_s", 0.0, kMaxLink, 0.0);
+  read_node(object, cluster);
+  if (const auto fabric = object.find("fabric")) {
+    cluster.fabric = read_fabric(*fabric);
+  }
+  if (const auto measured = object.find("measured")) {
+    cluster.measured = read_measured(*measured);
+  }
+  cluster.host_gbytes_per_s =
+      number_or(object, "host_gbytes_per_s", 0.0, kMaxLink, cluster.gpu.pcie_gbytes_per_s.value);
   cluster.reserved_gib =
       number_or(object, "reserved_gib", 0.0, cluster.gpu.memory_gib.value, cluster.reserved_gib);
   cluster.usable_memory_fraction =
@@ -68,17 +127,27 @@ Cluster load_cluster(const std::string& name_or_path) {
 }
 
 nlohmann::json to_json(const Cluster& cluster) {
-  return {{"name", cluster.name},
-          {"title", cluster.title},
-          {"source", cluster.source},
-          {"gpu", to_json(cluster.gpu)},
-          {"nodes", cluster.nodes},
-          {"gpus_per_node", cluster.gpus_per_node},
-          {"nvlink_gbytes_per_s", cluster.nvlink_gbytes_per_s},
-          {"nic_gbytes_per_s", cluster.nic_gbytes_per_s},
-          {"host_gbytes_per_s", cluster.host_gbytes_per_s},
-          {"reserved_gib", cluster.reserved_gib},
-          {"usable_memory_fraction", cluster.usable_memory_fraction}};
+  nlohmann::json out = {{"name", cluster.name},
+                        {"title", cluster.title},
+                        {"source", cluster.source},
+                        {"gpu", to_json(cluster.gpu)},
+                        {"nodes", cluster.nodes},
+                        {"gpus_per_node", cluster.gpus_per_node},
+                        {"nvlink_gbytes_per_s", cluster.nvlink_gbytes_per_s},
+                        {"nic_gbytes_per_s", cluster.nic_gbytes_per_s},
+                        {"host_gbytes_per_s", cluster.host_gbytes_per_s},
+                        {"reserved_gib", cluster.reserved_gib},
+                        {"usable_memory_fraction", cluster.usable_memory_fraction}};
+  if (cluster.node_links != NodeLinks{}) {
+    out["node"] = to_json(cluster.node_links);
+  }
+  if (cluster.fabric) {
+    out["fabric"] = to_json(*cluster.fabric);
+  }
+  if (!cluster.measured.empty()) {
+    out["measured"] = to_json(cluster.measured);
+  }
+  return out;
 }
 
 std::vector<std::string> cluster_names() { return shipped_names("clusters"); }

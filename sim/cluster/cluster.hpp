@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/cluster/fabric.hpp"
 #include "sim/cluster/gpu.hpp"
+#include "sim/cluster/measured.hpp"
 #include "sim/core/ids.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/units.hpp"
@@ -9,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,16 +25,24 @@ struct Cluster {
   Gpu gpu;
   int nodes = 1;
   int gpus_per_node = 8;
-  double nvlink_gbytes_per_s = 0.0;  ///< per GPU, one way
-  double nic_gbytes_per_s = 0.0;     ///< per GPU, one way
-  double host_gbytes_per_s = 0.0;    ///< per GPU to host memory, one way; 0: offload is impossible
-  double reserved_gib = 4.0;         ///< per GPU: context, communication buffers, fragmentation
+  NodeLinks node_links;
+  double nvlink_gbytes_per_s = 0.0;     ///< per GPU, one way; PCIe where the node has no NVLink
+  double nic_gbytes_per_s = 0.0;        ///< per GPU, one way
+  std::optional<Fabric> fabric;         ///< nothing: every card reaches every other at full speed
+  std::vector<MeasuredTable> measured;  ///< go before the model of collectives and messages
+  double host_gbytes_per_s = 0.0;  ///< per GPU to host memory, one way; 0: offload is impossible
+  double reserved_gib = 4.0;       ///< per GPU: context, communication buffers, fragmentation
   double usable_memory_fraction = 0.95;
   friend bool operator==(const Cluster&, const Cluster&) = default;
 
   [[nodiscard]] int gpus() const { return nodes * gpus_per_node; }
 
   [[nodiscard]] int node_of(GpuId gpu_id) const { return gpu_id.value / gpus_per_node; }
+
+  /// Leaf switch that a node hangs off; 0 without a fabric.
+  [[nodiscard]] int leaf_of_node(int node) const {
+    return fabric ? node / fabric->nodes_per_leaf : 0;
+  }
 
   /// Bytes of a GPU that a plan may use, the reserve included.
   [[nodiscard]] Bytes memory_limit() const;
@@ -40,7 +51,8 @@ struct Cluster {
 
 /// A shipped cluster by name (configs/clusters/NAME.json), or any file by its path. Throws Input.
 Cluster load_cluster(const std::string& name_or_path);
-/// "gpu" inside is a name, a path or an embedded GPU.
+/// "gpu" inside is a name, a path or an embedded GPU; the files of "topology" and "measured" lie
+/// beside the file that names them.
 Cluster read_cluster(const JsonValue& value);
 /// With its GPU embedded: reads back without any other file.
 nlohmann::json to_json(const Cluster& cluster);

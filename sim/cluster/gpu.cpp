@@ -12,8 +12,10 @@ namespace dipsim {
 
 namespace {
 
-constexpr std::array<ParameterField<Gpu>, 6> kSpecFields = {{
+constexpr std::array<ParameterField<Gpu>, 8> kSpecFields = {{
     {"peak_bf16_tflops", &Gpu::peak_bf16_tflops, 1e-3, 1e6},
+    {"peak_fp8_tflops", &Gpu::peak_fp8_tflops, 0.0, 1e6},
+    {"peak_tf32_tflops", &Gpu::peak_tf32_tflops, 0.0, 1e6},
     {"multiprocessors", &Gpu::multiprocessors, 1.0, 1e5},
     {"memory_gib", &Gpu::memory_gib, 1e-3, 1e5},
     {"memory_gbytes_per_s", &Gpu::memory_gbytes_per_s, 1e-3, 1e6},
@@ -22,6 +24,37 @@ constexpr std::array<ParameterField<Gpu>, 6> kSpecFields = {{
 }};
 
 }  // namespace
+
+std::string_view name_of(DataType type) {
+  constexpr std::array<std::string_view, 4> kNames = {"bf16", "fp8", "mxfp8", "tf32"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+int bytes_of(DataType type) {
+  switch (type) {
+    case DataType::Bf16:
+      return 2;
+    case DataType::Fp8:
+    case DataType::Mxfp8:
+      return 1;
+    case DataType::Tf32:
+      return 4;
+  }
+  return 0;
+}
+
+double Gpu::peak_flops_per_s(DataType type) const {
+  switch (type) {
+    case DataType::Bf16:
+      return peak_bf16_tflops.value * 1e12;
+    case DataType::Fp8:
+    case DataType::Mxfp8:
+      return peak_fp8_tflops.value * 1e12;
+    case DataType::Tf32:
+      return peak_tf32_tflops.value * 1e12;
+  }
+  return 0.0;
+}
 
 Gpu read_gpu(const JsonValue& value) {
   JsonObject object = value.object();

@@ -8,16 +8,29 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dipsim {
+
+/// What the tensor cores multiply. Bf16 stands for fp16 too; Mxfp8 is fp8 with a scale per 32
+/// values.
+enum class DataType : std::uint8_t { Bf16, Fp8, Mxfp8, Tf32 };
+
+std::string_view name_of(DataType type);
+
+/// Of one element in memory.
+int bytes_of(DataType type);
 
 /// One type of GPU: what the data sheet says, and what kernels reach on it.
 struct Gpu {
   std::string name;
   std::string title;           ///< "NVIDIA H800 SXM5 80 GB"
-  Parameter peak_bf16_tflops;  ///< dense
+  Parameter peak_bf16_tflops;  ///< dense, so are the next two
+  Parameter peak_fp8_tflops;   ///< 0: no such tensor cores
+  Parameter peak_tf32_tflops;  ///< 0: no such tensor cores
   Parameter multiprocessors;
   Parameter memory_gib;
   Parameter memory_gbytes_per_s;
@@ -26,7 +39,7 @@ struct Gpu {
   HardwareProfile profile;
   friend bool operator==(const Gpu&, const Gpu&) = default;
 
-  [[nodiscard]] double peak_flops_per_s() const { return peak_bf16_tflops.value * 1e12; }
+  [[nodiscard]] double peak_flops_per_s(DataType type = DataType::Bf16) const;
 };
 
 /// A shipped GPU by name (configs/gpus/NAME.json), or any file by its path. Throws Input.

@@ -50,6 +50,9 @@ class JsonValue {
     return {value, file_, pointer_ + step};
   }
 
+  /// Name of the document: its path, where it was read from a file.
+  [[nodiscard]] const std::string& file() const { return *file_; }
+
   /// "file: /pointer".
   [[nodiscard]] std::string where() const;
   /// Throws Input at this place.

@@ -46,7 +46,7 @@ class Engine {
       : graph_(graph),
         schedule_(schedule),
         options_(options),
-        successors_(graph),
+        successors_(graph, offload_waits(graph, schedule)),
         links_(graph, options.lanes),
         spans_(graph.tasks.size()),
         state_(graph.tasks.size(), Progress::Waiting),
@@ -154,6 +154,10 @@ class Engine {
       }
     } else if (task.op == Op::Transfer) {
       try_send(id, now);
+    } else if (task.op == Op::CopyOut || task.op == Op::CopyIn) {
+      // Copies are issued behind the pass that they follow, so that their order on a lane is that
+      // of the passes even where some take no time.
+      start_on_lane(id, now);
     } else {
       events_.push({now, Phase::Queue, static_cast<std::uint32_t>(id.row()), id});
     }
@@ -226,10 +230,14 @@ class Engine {
       at = std::max(at, ready_at_[slot.together.row()]);
       length = overlapped_length(slot);
     }
-    issued_[rank.row()] += options_.host_issue;
-    at = std::max(at, issued_[rank.row()]);
     for (const CellId cell : graph_.rank(rank).cells) {
       at = std::max(at, cell_free_[cell.row()]);
+    }
+    if (options_.send == SendMode::Blocking) {
+      at += options_.host_issue;
+    } else {
+      issued_[rank.row()] += options_.host_issue;
+      at = std::max(at, issued_[rank.row()]);
     }
     const Span span{at, at + jittered(slot.task, length)};
     for (const CellId cell : graph_.rank(rank).cells) {
@@ -253,7 +261,13 @@ class Engine {
       const Task& task = graph_.task(id);
       const Duration occupied = jittered(id, task.fixed);
       const Time start = links_.reserve(id, now, occupied);
-      schedule_end(id, {start, start + occupied + task.latency});
+      const Time arrival = start + occupied + task.latency;
+      schedule_end(id, {start, arrival});
+      if (options_.send == SendMode::Blocking) {
+        for (const CellId cell : graph_.rank(task.rank).cells) {
+          cell_free_[cell.row()] = std::max(cell_free_[cell.row()], arrival);
+        }
+      }
       if (schedule_.comm.empty()) {
         return;
       }

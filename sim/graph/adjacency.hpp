@@ -12,9 +12,10 @@ namespace dipsim {
 /// The edges of a task graph by their start, in flat arrays.
 class Successors {
  public:
-  explicit Successors(const TaskGraph& graph);
+  /// `more`: further edges, such as the offload_waits() of a schedule.
+  explicit Successors(const TaskGraph& graph, std::span<const Edge> more = {});
 
-  /// Tasks that wait for this one, in the order of the graph's edges.
+  /// Tasks that wait for this one, in the order of the graph's edges, then of the further ones.
   [[nodiscard]] std::span<const TaskId> of(TaskId task) const {
     return {targets_.data() + offsets_[task.row()], targets_.data() + offsets_[task.row() + 1]};
   }

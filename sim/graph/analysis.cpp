@@ -7,15 +7,20 @@ namespace dipsim {
 
 namespace {
 
-/// For every task the predecessor that ended last; none for tasks without predecessors.
-std::vector<TaskId> last_inputs(const TaskGraph& graph, std::span<const Span> spans) {
+/// For every task what it waited for that ended last; none for tasks that wait for nothing.
+std::vector<TaskId> last_inputs(const TaskGraph& graph, const Schedule& schedule,
+                                std::span<const Span> spans) {
   std::vector<TaskId> last(graph.tasks.size());
-  for (const Edge& edge : graph.edges) {
-    TaskId& known = last[edge.to.row()];
-    if (!known.valid() || spans[edge.from.row()].end > spans[known.row()].end) {
-      known = edge.from;
+  const auto count = [&](std::span<const Edge> edges) {
+    for (const Edge& edge : edges) {
+      TaskId& known = last[edge.to.row()];
+      if (!known.valid() || spans[edge.from.row()].end > spans[known.row()].end) {
+        known = edge.from;
+      }
     }
-  }
+  };
+  count(graph.edges);
+  count(offload_waits(graph, schedule));
   return last;
 }
 
@@ -34,11 +39,17 @@ std::vector<Time> cells_free(const Schedule& schedule, std::span<const Span> spa
 
 class IdleSplit {
  public:
-  IdleSplit(const TaskGraph& graph, const Schedule& schedule, std::span<const Span> spans)
+  IdleSplit(const TaskGraph& graph, const Schedule& schedule, std::span<const Span> spans,
+            SendMode send)
       : graph_(graph),
         spans_(spans),
-        last_input_(last_inputs(graph, spans)),
-        cells_free_(cells_free(schedule, spans)) {}
+        last_input_(last_inputs(graph, schedule, spans)),
+        cells_free_(cells_free(schedule, spans)),
+        sends_arrived_(spans.size(), kStart) {
+    if (send == SendMode::Blocking) {
+      note_sends(schedule);
+    }
+  }
 
   /// Splits the gap of a cell from `from` to the start of the slot. Backwards in time: what came
   /// after the arrival of the last input is host time, each leg of its way here is transfer or
@@ -52,7 +63,9 @@ class IdleSplit {
       cause += open - start;
       open = start;
     };
-    book(idle.host, std::max(earliest, leg.valid() ? spans_[leg.row()].end : earliest));
+    const Time arrived = leg.valid() ? spans_[leg.row()].end : earliest;
+    book(idle.host, std::max({earliest, arrived, sends_arrived_[slot.task.row()]}));
+    book(idle.transfer, std::max(earliest, arrived));
     while (leg.valid() && !is_pass(graph_.task(leg).op)) {
       const TaskId before = last_input_[leg.row()];
       const Time since = before.valid() ? spans_[before.row()].end : spans_[leg.row()].start;
@@ -64,6 +77,26 @@ class IdleSplit {
   }
 
  private:
+  /// For every pass when the messages of the steps before it on its cells had arrived.
+  void note_sends(const Schedule& schedule) {
+    std::vector<Time> of_pass(graph_.tasks.size(), kStart);
+    for (const Edge& edge : graph_.edges) {
+      if (graph_.task(edge.to).op == Op::Transfer) {
+        Time& known = of_pass[edge.from.row()];
+        known = std::max(known, spans_[edge.to.row()].end);
+      }
+    }
+    for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+      Time at = kStart;
+      for (const Slot& slot : schedule.compute[cell]) {
+        Time& known = sends_arrived_[slot.task.row()];
+        known = std::max(known, at);
+        at = std::max(at, of_pass[slot.task.row()]);
+        at = slot.together.valid() ? std::max(at, of_pass[slot.together.row()]) : at;
+      }
+    }
+  }
+
   [[nodiscard]] TaskId last_input_of(const Slot& slot) const {
     const TaskId own = last_input_[slot.task.row()];
     const TaskId other = slot.together.valid() ? last_input_[slot.together.row()] : TaskId{};
@@ -77,6 +110,7 @@ class IdleSplit {
   std::span<const Span> spans_;
   std::vector<TaskId> last_input_;
   std::vector<Time> cells_free_;
+  std::vector<Time> sends_arrived_;  ///< per pass; Blocking only
 };
 
 /// Last end of a pass per replica.
@@ -104,10 +138,10 @@ Time first_start(const TaskGraph& graph, std::span<const Span> spans) {
 
 }  // namespace
 
-TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule,
-                         const Timeline& timeline) {
+TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule, const Timeline& timeline,
+                         SendMode send) {
   const std::span<const Span> spans = timeline.spans;
-  const IdleSplit split(graph, schedule, spans);
+  const IdleSplit split(graph, schedule, spans, send);
   const std::vector<Time> ends = replica_ends(graph, spans);
   const Time first = first_start(graph, spans);
   const Time last = first + timeline.makespan;

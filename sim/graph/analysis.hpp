@@ -2,6 +2,7 @@
 // Numbers about a timeline; docs/metrics.md derives each.
 #pragma once
 
+#include "sim/graph/engine_options.hpp"
 #include "sim/graph/schedule.hpp"
 #include "sim/graph/timeline.hpp"
 
@@ -40,7 +41,9 @@ struct TimelineAnalysis {
   double mfu = 0.0;  ///< model FLOPs / (iteration time × peak of all GPUs); 0 where unknown
 };
 
-TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule,
-                         const Timeline& timeline);
+/// `send`: how the timeline came about. Under Blocking a rank that waits for its own messages to
+/// arrive waits for transfers.
+TimelineAnalysis analyze(const TaskGraph& graph, const Schedule& schedule, const Timeline& timeline,
+                         SendMode send = SendMode::Eager);
 
 }  // namespace dipsim

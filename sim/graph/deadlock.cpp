@@ -106,6 +106,14 @@ std::vector<WaitEdge> schedule_waits(const TaskGraph& graph, const Schedule& sch
       waits.push_back({partner[edge.to.row()], edge.from, "overlaps with a pass that needs it"});
     }
   }
+  for (const Edge& wait : offload_waits(graph, schedule)) {
+    const bool frees = graph.task(wait.from).op == Op::CopyOut;
+    waits.push_back(
+        {wait.to, wait.from, frees ? "needs the memory that it frees" : "fetched after it"});
+    if (frees && partner[wait.to.row()].valid()) {
+      waits.push_back({partner[wait.to.row()], wait.from, "overlaps with a pass that needs it"});
+    }
+  }
   return waits;
 }
 

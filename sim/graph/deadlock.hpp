@@ -22,8 +22,9 @@ struct WaitEdge {
 /// when there is none.
 std::vector<WaitEdge> find_cycle(std::size_t tasks, std::span<const WaitEdge> waits);
 
-/// What the tasks of a schedule wait for: the results of others, and the steps before them on their
-/// cells. Both tasks of an overlapped step wait for the inputs of both.
+/// What the tasks of a schedule wait for: the results of others, the steps before them on their
+/// cells, and the windows of its offloads. Both tasks of an overlapped step wait for the inputs of
+/// both.
 std::vector<WaitEdge> schedule_waits(const TaskGraph& graph, const Schedule& schedule);
 
 /// Throws Input: "deadlock: A waits for B (reason) … waits for A".

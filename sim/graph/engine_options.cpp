@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kLanes = {"pair-direction", "pair", "rank",
                                                     "copy-engine"};
-constexpr std::array<std::string_view, 2> kSends = {"eager", "rendezvous"};
+constexpr std::array<std::string_view, 3> kSends = {"eager", "blocking", "rendezvous"};
 
 }  // namespace
 

@@ -21,6 +21,8 @@ enum class LanePolicy : std::uint8_t {
 /// When a transfer may start.
 enum class SendMode : std::uint8_t {
   Eager,       ///< as soon as its data are there: the receiver has a buffer
+  Blocking,    ///< as Eager, but the sender's cells run nothing until it has arrived, and its host
+               ///< issues nothing before that either
   Rendezvous,  ///< when also the receiver has posted: its cell has reached the pass that needs it
 };
 

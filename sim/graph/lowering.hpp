@@ -45,7 +45,7 @@ class Lowering {
   [[nodiscard]] virtual const Problem& problem() const = 0;
 
   /// Cost of these layers on this work at speed 1, one strategy per recompute mode that exists,
-  /// fastest first.
+  /// fastest first; none of them offloads.
   [[nodiscard]] virtual std::vector<Strategy> costs(std::span<const LayerRange> layers,
                                                     const Work& work, const Batch& batch) const = 0;
 

@@ -17,6 +17,10 @@ namespace dipsim {
 
 namespace {
 
+constexpr std::int32_t kNone = -1;
+
+bool is_copy(Op op) { return op == Op::CopyOut || op == Op::CopyIn; }
+
 /// What happens when a pass has ended: its result reaches one further task, over a link or not.
 struct Output {
   TaskId target;
@@ -44,6 +48,12 @@ struct OrderEvaluator::State {
   explicit State(const TaskGraph& task_graph);
 
   void add_from_start(TaskId task, const Successors& successors);
+  void add_copies(const Successors& successors);
+  void reset_copies(const Schedule& schedule);
+  void run_copies(const Schedule& schedule, TaskId pass);
+  void copy_out(const Schedule& schedule, const Pair& pair, Time from);
+  void copy_in(const Schedule& schedule, const OffloadWindow& window, Time from);
+  void arrive_from_host(const Pair& pair, Time at);
   void add_outputs(TaskId from, const Successors& successors, LinkIds& link_ids);
   void reset();
   void run_passes(const Schedule& schedule);
@@ -63,6 +73,7 @@ struct OrderEvaluator::State {
   std::size_t passes = 0;
   std::size_t others = 0;          ///< tasks that are neither pass nor transfer
   std::vector<TaskId> from_start;  ///< of these: those that wait for nothing
+  bool has_copies = false;
 
   std::vector<Span> spans;
   std::vector<std::int32_t> waits_for;
@@ -74,6 +85,13 @@ struct OrderEvaluator::State {
   std::vector<CellId> woken;
   std::size_t done = 0;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> epilogue;
+
+  // Of graphs with copies:
+  std::vector<std::int32_t> window_of;    ///< per pair: its row in Schedule::offloads, or kNone
+  std::vector<std::int32_t> first_fetch;  ///< per task: the first window fetched after it, or kNone
+  std::vector<std::int32_t> next_fetch;   ///< per window: the next one of the same pass, or kNone
+  std::vector<Time> out_free;             ///< per rank: its device-to-host lane
+  std::vector<Time> in_free;              ///< per rank: its host-to-device lane
 };
 
 OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
@@ -87,6 +105,10 @@ OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
     output_offsets.push_back(static_cast<std::uint32_t>(outputs.size()));
     const Task& task = graph.tasks[i];
     passes += is_pass(task.op) ? 1U : 0U;
+    has_copies = has_copies || is_copy(task.op);
+    if (is_copy(task.op)) {
+      continue;
+    }
     others += is_pass(task.op) || task.op == Op::Transfer ? 0U : 1U;
     if (!is_pass(task.op) && predecessor_counts[i] == 0) {
       add_from_start(TaskId(i), successors);
@@ -98,6 +120,9 @@ OrderEvaluator::State::State(const TaskGraph& task_graph) : graph(task_graph) {
   }
   output_offsets.push_back(static_cast<std::uint32_t>(outputs.size()));
   links = link_ids.size();
+  if (has_copies) {
+    add_copies(successors);
+  }
   for (const Rank& rank : graph.placement.ranks) {
     only_cell.push_back(rank.cells.size() == 1 ? rank.cells.front() : CellId{});
   }
@@ -119,10 +144,37 @@ void OrderEvaluator::State::add_from_start(TaskId task, const Successors& succes
   from_start.push_back(task);
 }
 
+/// Copies are timed along the passes of their pair: they must stand between these and nowhere else.
+void OrderEvaluator::State::add_copies(const Successors& successors) {
+  for (const Pair& pair : graph.pairs) {
+    if (!pair.copy_out.valid()) {
+      continue;
+    }
+    const auto follow = [&](TaskId copy) { return successors.of(copy); };
+    const TaskId backward = pair.b.valid() ? pair.b : pair.i;
+    const bool between =
+        predecessor_counts[pair.copy_out.row()] == 1 &&
+        predecessor_counts[pair.copy_in.row()] == 1 &&
+        std::ranges::count(follow(pair.f), pair.copy_out) == 1 &&
+        follow(pair.copy_out).size() == 1 && follow(pair.copy_out).front() == pair.copy_in &&
+        follow(pair.copy_in).size() == 1 && follow(pair.copy_in).front() == backward;
+    if (!between) {
+      fail_input("order evaluator", describe(graph, pair.copy_out) +
+                                        " does not lead from the F to the backward of "
+                                        "its pair alone; use the engine for such graphs");
+    }
+  }
+  window_of.resize(graph.pairs.size());
+  first_fetch.resize(graph.tasks.size());
+}
+
 void OrderEvaluator::State::add_outputs(TaskId from, const Successors& successors,
                                         LinkIds& link_ids) {
   for (const TaskId next : successors.of(from)) {
     const Task& follower = graph.task(next);
+    if (is_copy(follower.op) && is_pass(graph.task(from).op)) {
+      continue;
+    }
     if (!is_pass(graph.task(from).op) && (is_pass(follower.op) || follower.op == Op::Transfer)) {
       fail_input("order evaluator",
                  describe(graph, from) + " comes before a pass; use the engine for such graphs");
@@ -161,6 +213,70 @@ void OrderEvaluator::State::reset() {
   }
   for (const TaskId task : from_start) {
     epilogue.push({kStart, task});
+  }
+}
+
+/// Finds the windows of the schedule; whoever waits for a CopyOut has one more input.
+void OrderEvaluator::State::reset_copies(const Schedule& schedule) {
+  validate_offloads(graph, schedule);
+  std::ranges::fill(window_of, kNone);
+  std::ranges::fill(first_fetch, kNone);
+  next_fetch.assign(schedule.offloads.size(), kNone);
+  out_free.assign(graph.placement.ranks.size(), kStart);
+  in_free.assign(graph.placement.ranks.size(), kStart);
+  for (std::size_t row = schedule.offloads.size(); row-- > 0;) {
+    const OffloadWindow& window = schedule.offloads[row];
+    const auto number = static_cast<std::int32_t>(row);
+    window_of[window.pair.row()] = number;
+    next_fetch[row] = std::exchange(first_fetch[window.fetched_after.row()], number);
+    ++waits_for[window.freed_before.row()];
+  }
+}
+
+void OrderEvaluator::State::arrive_from_host(const Pair& pair, Time at) {
+  arrive(pair.b.valid() ? pair.b : pair.i, at);
+}
+
+/// A copy takes no time where its pair keeps its activations on the GPU.
+void OrderEvaluator::State::copy_out(const Schedule& schedule, const Pair& pair, Time from) {
+  const std::int32_t row = window_of[graph.task(pair.f).pair.row()];
+  if (row == kNone) {
+    spans[pair.copy_out.row()] = {from, from};
+    spans[pair.copy_in.row()] = {from, from};
+    arrive_from_host(pair, from);
+    return;
+  }
+  const Duration length = duration_of(graph, pair.copy_out, schedule.chosen);
+  Time& free = out_free[graph.task(pair.f).rank.row()];
+  const Time start = length.count() > 0 ? std::max(from, free) : from;
+  free = std::max(free, start + length);
+  spans[pair.copy_out.row()] = {start, start + length};
+  arrive(schedule.offloads[static_cast<std::size_t>(row)].freed_before, start + length);
+}
+
+void OrderEvaluator::State::copy_in(const Schedule& schedule, const OffloadWindow& window,
+                                    Time from) {
+  const Pair& pair = graph.pair(window.pair);
+  const Duration length = duration_of(graph, pair.copy_in, schedule.chosen);
+  Time& free = in_free[graph.task(pair.f).rank.row()];
+  const Time start = length.count() > 0 ? std::max(from, free) : from;
+  free = std::max(free, start + length);
+  spans[pair.copy_in.row()] = {start, start + length};
+  arrive_from_host(pair, start + length);
+}
+
+/// The copies that this pass lets start. On each lane they queue in the order of the passes that
+/// they follow: a copy in waits for nothing else, since freed_before, which is no later than
+/// fetched_after, waited for the copy out.
+void OrderEvaluator::State::run_copies(const Schedule& schedule, TaskId pass) {
+  const Time end = spans[pass.row()].end;
+  const Pair& pair = graph.pair(graph.task(pass).pair);
+  if (pass == pair.f && pair.copy_out.valid()) {
+    copy_out(schedule, pair, end);
+  }
+  for (std::int32_t row = first_fetch[pass.row()]; row != kNone;
+       row = next_fetch[static_cast<std::size_t>(row)]) {
+    copy_in(schedule, schedule.offloads[static_cast<std::size_t>(row)], end);
   }
 }
 
@@ -244,13 +360,15 @@ void OrderEvaluator::State::run_slot(const Schedule& schedule, const Slot& slot)
       woken.push_back(cell);
     }
   }
-  spans[slot.task.row()] = span;
-  ++done;
-  deliver(slot.task);
-  if (slot.together.valid()) {
-    spans[slot.together.row()] = span;
-    ++done;
-    deliver(slot.together);
+  for (const TaskId pass : {slot.task, slot.together}) {
+    if (pass.valid()) {
+      spans[pass.row()] = span;
+      ++done;
+      deliver(pass);
+      if (has_copies) {
+        run_copies(schedule, pass);
+      }
+    }
   }
 }
 
@@ -310,6 +428,11 @@ std::span<const Span> OrderEvaluator::time(const Schedule& schedule) {
     fail_input("order evaluator", "the schedule fixes the order of transfers; use the engine");
   }
   state_->reset();
+  if (state_->has_copies) {
+    state_->reset_copies(schedule);
+  } else if (!schedule.offloads.empty()) {
+    validate_offloads(state_->graph, schedule);
+  }
   state_->run_passes(schedule);
   if (state_->done < state_->passes) {
     fail_deadlock(state_->graph, schedule_waits(state_->graph, schedule));

@@ -15,9 +15,10 @@ namespace dipsim {
 /// ordered pair of ranks; `fixed` occupies the link, `latency` pipelines. No contention, jitter or
 /// host overhead: for those there is the engine, which agrees to the nanosecond without them.
 ///
-/// Covers graphs in which no task but passes and transfers comes before a pass: gradient reductions
-/// and optimizer steps stand behind the passes of their weights, or are ready from the start where
-/// the iteration has none. Not thread-safe: one evaluator per thread.
+/// Covers graphs in which no task but passes, transfers and the copies of a pair comes before a
+/// pass: gradient reductions and optimizer steps stand behind the passes of their weights, or are
+/// ready from the start where the iteration has none; copies stand between the passes of their pair
+/// and nowhere else. Not thread-safe: one evaluator per thread.
 class OrderEvaluator {
  public:
   /// `graph` must outlive the evaluator and stay unchanged. Throws Input where the graph is not
@@ -27,8 +28,9 @@ class OrderEvaluator {
   OrderEvaluator(const OrderEvaluator&) = delete;
   OrderEvaluator& operator=(const OrderEvaluator&) = delete;
 
-  /// Spans of all tasks, valid until the next call. No allocation after the first call. Throws
-  /// Input, printing the waiting cycle, when the schedule deadlocks.
+  /// Spans of all tasks, valid until the next call. No allocation after the first call, but for
+  /// schedules with offloads. Throws Input, printing the waiting cycle, when the schedule
+  /// deadlocks, and on offloads that are not in order.
   std::span<const Span> time(const Schedule& schedule);
 
   /// time() and the memory curves.

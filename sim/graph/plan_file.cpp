@@ -270,6 +270,23 @@ EngineOptions read_engine(const JsonValue& value) {
   return engine;
 }
 
+ordered_json offloads_json(const std::vector<OffloadWindow>& offloads) {
+  ordered_json out = ordered_json::array();
+  for (const OffloadWindow& window : offloads) {
+    out.push_back({window.pair.value, window.freed_before.value, window.fetched_after.value});
+  }
+  return out;
+}
+
+std::vector<OffloadWindow> read_offloads(const JsonValue& value) {
+  std::vector<OffloadWindow> offloads;
+  for (const JsonValue& item : value.items()) {
+    const auto [pair, freed, fetched] = read_triple(item, "pair, freed before, fetched after");
+    offloads.push_back({PairId(pair), TaskId(freed), TaskId(fetched)});
+  }
+  return offloads;
+}
+
 Schedule read_schedule(const JsonValue& value) {
   JsonObject object = value.object();
   Schedule schedule;
@@ -281,6 +298,9 @@ Schedule read_schedule(const JsonValue& value) {
   }
   schedule.comm = read_id_rows<TaskTag>(object.at("comm"));
   schedule.chosen = read_ids<StrategyTag>(object.at("chosen"));
+  if (const auto offloads = object.find("offloads")) {
+    schedule.offloads = read_offloads(*offloads);
+  }
   object.finish();
   return schedule;
 }
@@ -325,9 +345,12 @@ std::string graph_text(const TaskGraph& graph) {
 }  // namespace
 
 std::string write_plan(const PlanFile& plan) {
-  const ordered_json schedule = {{"compute", compute_json(plan.schedule.compute)},
-                                 {"comm", id_rows_json(plan.schedule.comm)},
-                                 {"chosen", ids_json(std::span(plan.schedule.chosen))}};
+  ordered_json schedule = {{"compute", compute_json(plan.schedule.compute)},
+                           {"comm", id_rows_json(plan.schedule.comm)},
+                           {"chosen", ids_json(std::span(plan.schedule.chosen))}};
+  if (!plan.schedule.offloads.empty()) {
+    schedule["offloads"] = offloads_json(plan.schedule.offloads);
+  }
   return fmt::format(
       "{{\n\"schema_version\": {},\n\"name\": {},\n\"title\": {},\n\"provenance\": {},\n"
       "\"cluster\": {},\n\"engine\": {},\n\"graph\": {},\n\"schedule\": {}\n}}\n",

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 namespace dipsim {
@@ -110,7 +112,86 @@ void require_comm(const TaskGraph& graph, const Schedule& schedule) {
   }
 }
 
+/// Place of every pass in the order of its rank's first cell, from 1; 0: not there.
+std::vector<std::size_t> places_of(const TaskGraph& graph, const Schedule& schedule) {
+  std::vector<std::size_t> place(graph.tasks.size(), 0);
+  for (std::size_t cell = 0; cell < schedule.compute.size(); ++cell) {
+    std::size_t step = 0;
+    for (const Slot& slot : schedule.compute[cell]) {
+      ++step;
+      for (const TaskId task : {slot.task, slot.together}) {
+        if (task.valid() && graph.rank(graph.task(task).rank).cells.front() == CellId(cell)) {
+          place[task.row()] = step;
+        }
+      }
+    }
+  }
+  return place;
+}
+
+bool offloads(const TaskGraph& graph, const Schedule& schedule, std::size_t pair) {
+  return graph.strategy(schedule.chosen[pair]).mode == RecomputeMode::Offload;
+}
+
+/// "offload 3: pair 7 …", the rule that its window breaks.
+void require_window(const TaskGraph& graph, const OffloadWindow& window, std::size_t number,
+                    std::span<const std::size_t> place) {
+  const Pair& pair = graph.pair(window.pair);
+  const auto require = [&](bool holds, const std::string& rule) {
+    if (!holds) {
+      fail_input(fmt::format("schedule: /offloads/{}", number),
+                 fmt::format("pair {}: {}", window.pair.value, rule));
+    }
+  };
+  require(pair.copy_out.valid(), "it has no copies, so it can't offload");
+  const RankId rank = graph.task(pair.f).rank;
+  for (const TaskId task : {window.freed_before, window.fetched_after}) {
+    require(task.valid() && task.row() < graph.tasks.size() && is_pass(graph.task(task).op) &&
+                graph.task(task).rank == rank,
+            fmt::format("task {} is no pass of its rank {}", task.value, rank.value));
+  }
+  const std::size_t freed = place[window.freed_before.row()];
+  const std::size_t fetched = place[window.fetched_after.row()];
+  require(place[pair.f.row()] < freed, "its memory is freed before a pass behind its F");
+  require(freed <= fetched, "it is fetched after a pass that does not come before freed_before");
+  require(fetched < place[(pair.b.valid() ? pair.b : pair.i).row()],
+          "it is fetched after a pass before its backward");
+}
+
 }  // namespace
+
+void validate_offloads(const TaskGraph& graph, const Schedule& schedule) {
+  std::vector<std::uint8_t> windows(graph.pairs.size(), 0);
+  const std::vector<std::size_t> place =
+      schedule.offloads.empty() ? std::vector<std::size_t>{} : places_of(graph, schedule);
+  for (std::size_t i = 0; i < schedule.offloads.size(); ++i) {
+    const OffloadWindow& window = schedule.offloads[i];
+    const bool known = window.pair.valid() && window.pair.row() < graph.pairs.size();
+    if (!known || !offloads(graph, schedule, window.pair.row()) ||
+        windows[window.pair.row()]++ != 0) {
+      fail_input(fmt::format("schedule: /offloads/{}", i),
+                 fmt::format("pair {} does not offload, or stands twice", window.pair.value));
+    }
+    require_window(graph, window, i, place);
+  }
+  for (std::size_t i = 0; i < graph.pairs.size(); ++i) {
+    if (windows[i] == 0 && offloads(graph, schedule, i)) {
+      fail_input("schedule: /offloads",
+                 fmt::format("pair {} offloads, but it is missing here: between which passes?", i));
+    }
+  }
+}
+
+std::vector<Edge> offload_waits(const TaskGraph& graph, const Schedule& schedule) {
+  std::vector<Edge> waits;
+  waits.reserve(2 * schedule.offloads.size());
+  for (const OffloadWindow& window : schedule.offloads) {
+    const Pair& pair = graph.pair(window.pair);
+    waits.push_back({pair.copy_out, window.freed_before});
+    waits.push_back({window.fetched_after, pair.copy_in});
+  }
+  return waits;
+}
 
 void validate(const TaskGraph& graph, const Schedule& schedule) {
   const std::size_t cells = graph.placement.cells.size();
@@ -141,6 +222,7 @@ void validate(const TaskGraph& graph, const Schedule& schedule) {
   }
   require_comm(graph, schedule);
   require_choices(graph, schedule);
+  validate_offloads(graph, schedule);
 }
 
 }  // namespace dipsim

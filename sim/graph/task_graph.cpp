@@ -216,6 +216,8 @@ class GraphCheck {
                   (!pair.copy_out.valid() ||
                    (is(pair.copy_out, Op::CopyOut) && is(pair.copy_in, Op::CopyIn))),
               "pairs", i, "copy_out and copy_in are both its copy tasks, or both none");
+      require(!pair.copy_out.valid() || pair.b.valid() || pair.i.valid(), "pairs", i,
+              "copies are for a backward: b or i");
       for (const TaskId task : {pair.b, pair.i, pair.w, pair.copy_out, pair.copy_in}) {
         require(!task.valid() || graph_.task(task).rank == graph_.task(pair.f).rank, "pairs", i,
                 "all its tasks run on one rank");
@@ -243,6 +245,8 @@ class GraphCheck {
                   s.rebuilt.count >= 0 && s.offload.count >= 0,
               "strategies", i, "negative time or size");
       require(s.offload <= s.f_to_i, "strategies", i, "offloads more than it holds");
+      require(s.mode == RecomputeMode::Offload || (s.copy.count() == 0 && s.offload.count == 0),
+              "strategies", i, "only the mode offload copies");
     }
   }
 
@@ -265,6 +269,27 @@ class GraphCheck {
     for (std::size_t i = 0; i < graph_.tasks.size(); ++i) {
       require(graph_.tasks[i].op != Op::Transfer || senders[i] == 1, "tasks", i,
               "a transfer follows exactly one pass on its own rank");
+    }
+    copy_edges();
+  }
+
+  void copy_edges() const {
+    std::vector<std::uint8_t> found(graph_.pairs.size(), 0);
+    for (const Edge& edge : graph_.edges) {
+      const PairId id = graph_.task(edge.from).pair;
+      if (!id.valid() || id != graph_.task(edge.to).pair || !graph_.pair(id).copy_out.valid()) {
+        continue;
+      }
+      const Pair& pair = graph_.pair(id);
+      const bool in_to_backward =
+          edge.from == pair.copy_in && (edge.to == pair.b || edge.to == pair.i);
+      found[id.row()] |= static_cast<std::uint8_t>(
+          (edge == Edge{pair.f, pair.copy_out} ? 1 : 0) |
+          (edge == Edge{pair.copy_out, pair.copy_in} ? 2 : 0) | (in_to_backward ? 4 : 0));
+    }
+    for (std::size_t i = 0; i < graph_.pairs.size(); ++i) {
+      require(!graph_.pairs[i].copy_out.valid() || found[i] == 7, "pairs", i,
+              "copies need the edges f to copy_out to copy_in to b (or i)");
     }
   }
 

@@ -95,7 +95,11 @@ struct Draft {
   /// With split_backward: for each strategy another one that does W inside I, which holds nothing
   /// for it and leaves W no time.
   bool weights_at_once = false;
-  bool layer_mixes = false;  ///< strategies in which the layers of a chunk recompute differently
+  bool gather_weights = false;  ///< weights are sharded over the replicas and gathered per pass
+  bool layer_mixes = false;     ///< strategies in which the layers of a chunk recompute differently
+  /// For every pair with a backward its two copies, and a strategy that offloads what it keeps,
+  /// where the cost source has a link to host memory.
+  bool offload = false;
 };
 
 /// What a task does. F forward, I backward for inputs, W backward for weights, B = I and W fused

@@ -7,6 +7,7 @@ namespace dipsim {
 
 Timeline summarize(const TaskGraph& graph, std::span<const Span> spans) {
   Time first = Time::max();
+  Time first_gather = Time::max();
   Time last_pass = kStart;
   Time last = kStart;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
@@ -14,13 +15,15 @@ Timeline summarize(const TaskGraph& graph, std::span<const Span> spans) {
     if (is_pass(graph.tasks[i].op)) {
       first = std::min(first, spans[i].start);
       last_pass = std::max(last_pass, spans[i].end);
+    } else if (graph.tasks[i].op == Op::Gather) {
+      first_gather = std::min(first_gather, spans[i].start);
     }
   }
   Timeline timeline;
   timeline.spans.assign(spans.begin(), spans.end());
   if (first != Time::max()) {
     timeline.makespan = last_pass - first;
-    timeline.iteration = last - first;
+    timeline.iteration = last - std::min(first, first_gather);
   }
   return timeline;
 }

@@ -38,7 +38,8 @@ struct Timeline {
   std::vector<Span> spans;          ///< one per task
   std::vector<MemoryCurve> memory;  ///< one per rank
   Duration makespan{0};             ///< first start to last end of the passes
-  Duration iteration{0};            ///< the same plus gradient reduction and optimizer
+  Duration iteration{0};            ///< the same plus gathers before it, gradient reduction
+                                    ///< and optimizer
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 

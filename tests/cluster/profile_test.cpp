@@ -55,7 +55,7 @@ TEST_CASE("every shipped parameter has a source that says where it can be checke
 }
 
 TEST_CASE("GPUs without own measurements are marked so") {
-  for (const std::string name : {"h800", "h20"}) {
+  for (const std::string name : {"h800", "h20", "b200", "gb200", "gb300"}) {
     CHECK(load_gpu(name).profile.gemm.peak_fraction.evidence == Evidence::Prior);
   }
   CHECK(load_gpu("h100").profile.gemm.peak_fraction.evidence == Evidence::Fitted);
@@ -101,5 +101,32 @@ TEST_CASE("efficiencies of 0 or below, and above 1, are errors") {
     text["gemm"]["peak_fraction"] = {
         {"value", fraction}, {"evidence", "prior"}, {"source", "test"}};
     CHECK(contains(refusal(text), "/gemm/peak_fraction/value"));
+  }
+}
+
+TEST_CASE("curves of kernels that a GPU lacks are left out, and stay out") {
+  json text = shipped();
+  for (const std::string key : {"gemm_fp8", "attention_forward_fp8", "attention_backward_fp8"}) {
+    CHECK(text.contains(key));
+    text.erase(key);
+  }
+  const HardwareProfile profile = read(text);
+  CHECK(!profile.gemm_fp8);
+  CHECK(!profile.attention_forward_fp8);
+  CHECK(!profile.attention_backward_deterministic);
+  CHECK(!to_json(profile).contains("gemm_fp8"));
+  for (const NamedParameter& parameter : parameters(profile)) {
+    CHECK(!contains(parameter.name, "fp8"));
+  }
+  CHECK(parameters(load_gpu("h100").profile).size() == parameters(profile).size() + 4 + 8 + 8);
+}
+
+TEST_CASE("only Blackwell GPUs have curves for mxfp8, and A100 has none for 8 bits at all") {
+  for (const std::string& name : gpu_names()) {
+    const Gpu gpu = load_gpu(name);
+    const bool blackwell = name == "b200" || name == "gb200" || name == "gb300";
+    CHECK(gpu.profile.attention_forward_mxfp8.has_value() == blackwell);
+    CHECK(gpu.profile.gemm_fp8.has_value() == !name.starts_with("a100"));
+    CHECK((gpu.peak_fp8_tflops.value > 0.0) == !name.starts_with("a100"));
   }
 }

@@ -15,10 +15,6 @@ using namespace dipsim;
 using test::MeanError;
 using test::PublishedRow;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 double number(const PublishedRow& row, const std::string& column) {
   return std::stod(row.at(column));
 }
@@ -96,54 +92,4 @@ TEST_CASE("norms on H200 are predicted within 20 % on average") {
   }
   MESSAGE(error.count() << " kernels, mean error " << error.percent() << " %");
   CHECK(error.percent() < 20.0);
-}
-
-TEST_CASE("large all-reduces are predicted within 10 % on average") {
-  const auto rows = test::published_rows("nccl");
-  if (!rows) {
-    return;
-  }
-
-  struct Case {
-    std::string what;
-    std::string cluster;
-    std::string gpu;
-    std::string source;
-    int max_gpus;
-  };
-
-  for (const Case& c :
-       {Case{"A100, fitted", "a100-8", "A100-SXM4-40GB", "Echo", 8},
-        Case{"A100, not seen", "a100-8", "A100 (8-GPU node)", "vTrain", 8},
-        Case{"A100 up to 8 nodes, fitted", "a100-64", "A100-SXM4-40GB", "Echo", 64},
-        Case{"A100 16 nodes, not seen", "a100-64", "A100-SXM4-40GB", "nccl_128", 128},
-        Case{"H200, fitted", "h200-8", "H200-SXM-141GB", "Azure", 8},
-        Case{"H100, not seen", "h100-8", "H100-SXM5-80GB", "Azure", 8}}) {
-    const Cluster cluster = load_cluster(c.cluster);
-    MeanError error;
-    for (const PublishedRow& row : *rows) {
-      const bool sized = !row.at("size_bytes").empty() &&
-                         row.at("size_bytes").find_first_not_of("0123456789") == std::string::npos;
-      if (row.at("gpu") != c.gpu || !contains(row.at("source"), c.source) || !sized ||
-          row.at("collective") != "all_reduce") {
-        continue;
-      }
-      const double bytes = number(row, "size_bytes");
-      const int gpus = std::stoi(row.at("gpus"));
-      const int nodes = std::stoi(row.at("nodes"));
-      if (bytes < 1e6 || gpus > c.max_gpus || (c.max_gpus > 8 && nodes == 1)) {
-        continue;
-      }
-      const double measured =
-          row.at("time_us_outofplace").empty()
-              ? 2.0 * (gpus - 1) / gpus * bytes / (number(row, "busbw_inplace_gbps") * 1e9)
-              : number(row, "time_us_outofplace") * 1e-6;
-      error.add(collective_seconds(cluster, CollectiveKind::AllReduce, bytes,
-                                   {.members = gpus, .nodes = nodes}),
-                measured);
-    }
-    MESSAGE(c.what << ": " << error.count() << " sizes, mean error " << error.percent() << " %");
-    CHECK(error.count() > 10);
-    CHECK(error.percent() < 10.0);
-  }
 }

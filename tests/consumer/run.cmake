@@ -3,8 +3,9 @@
 file(REMOVE_RECURSE "${WORK_DIR}")
 set(prefix "${WORK_DIR}/prefix")
 set(build "${WORK_DIR}/build")
-# An installed program must find its configs by itself.
+# An installed program must find its configs and tables by itself.
 unset(ENV{DIPSIM_CONFIGS})
+unset(ENV{DIPSIM_PUBLISHED})
 
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
@@ -18,5 +19,9 @@ run("${CMAKE_COMMAND}" --build "${build}")
 run("${build}/consumer")
 if(EXISTS "${prefix}/bin/dipsim")
   run("${prefix}/bin/dipsim" --help)
+  run("${prefix}/bin/dipsim" validate --set zero_bubble_main --quiet)
+  if(NOT EXISTS "${prefix}/share/dipsim/published/zero_bubble_main.csv")
+    message(FATAL_ERROR "the tables of published measurements are not installed")
+  endif()
 endif()
 file(REMOVE_RECURSE "${WORK_DIR}")

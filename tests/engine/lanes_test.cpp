@@ -85,13 +85,16 @@ TEST_CASE("by copy engine, a transfer queues behind all that its sender or recei
 TEST_CASE("copies share the copy engine with transfers, and have lanes of their own else") {
   GraphBuilder g(2);
   Strategy strategy = fused(0, 5);
+  strategy.mode = RecomputeMode::Offload;
   strategy.copy = ns(6);
   const PairId a = g.add_pair(kRank0, Passes::Fused, strategy);
   const PairId x = g.add_pair(kRank1, Passes::ForwardOnly, fused(1, 0));
+  const PairId between = g.add_pair(kRank0, Passes::ForwardOnly, fused(0, 0));
   g.add_pair_edges(a);
   const TaskId transfer = g.add_transfer(g.f(a), g.f(x), ns(10));
   g.add_offload(a);
-  const Schedule schedule = g.schedule({{g.f(a), g.b(a)}, {g.f(x)}});
+  Schedule schedule = g.schedule({{g.f(a), g.f(between), g.b(a)}, {g.f(x)}});
+  schedule.offloads = {{a, g.f(between), g.f(between)}};
   const auto spans = [&](LanePolicy lanes) {
     EngineOptions options;
     options.lanes = lanes;

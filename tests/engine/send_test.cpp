@@ -49,6 +49,25 @@ TEST_CASE(
   CHECK(window(simulate(g.graph, early, rendezvous()).spans[transfer.row()]) == "5..11");
 }
 
+TEST_CASE("a blocking sender computes nothing until its message has arrived") {
+  GraphBuilder g(2);
+  const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(5, 0));
+  const PairId next = g.add_pair(kRank0, Passes::ForwardOnly, fused(3, 0));
+  const PairId x = g.add_pair(kRank1, Passes::ForwardOnly, fused(1, 0));
+  g.add_transfer(g.f(a), g.f(x), ns(4), ns(2));
+  const Schedule schedule = g.schedule({{g.f(a), g.f(next)}, {g.f(x)}});
+  CHECK(window(simulate(g.graph, schedule).spans[g.f(next).row()]) == "5..8");
+  EngineOptions blocking;
+  blocking.send = SendMode::Blocking;
+  CHECK(window(simulate(g.graph, schedule, blocking).spans[g.f(next).row()]) == "11..14");
+  // Its host issues each pass only then, and so does the receiver's.
+  blocking.host_issue = ns(10);
+  const Timeline t = simulate(g.graph, schedule, blocking);
+  CHECK(window(t.spans[g.f(a).row()]) == "10..15");
+  CHECK(window(t.spans[g.f(next).row()]) == "31..34");
+  CHECK(window(t.spans[g.f(x).row()]) == "31..32");
+}
+
 TEST_CASE("under rendezvous a pass posts all its receives, and a shared one is posted once") {
   GraphBuilder g(3);
   const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(1, 0));

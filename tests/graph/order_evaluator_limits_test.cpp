@@ -103,9 +103,12 @@ TEST_CASE("graphs and schedules that only the engine can time are refused") {
     g.add_edge(gather, g.f(a));
     CHECK(error_of([&] { times(g.graph, plain); }).kind() == ErrorKind::Input);
   }
-  SUBCASE("offloaded activations") {
+  SUBCASE("copies that wait for more than their own forward") {
     g.add_offload(a);
-    CHECK(error_of([&] { times(g.graph, plain); }).kind() == ErrorKind::Input);
+    const PairId b = g.add_pair(kRank1, Passes::ForwardOnly, fused(1, 0));
+    g.add_edge(g.f(b), g.graph.pair(a).copy_in);
+    const Schedule both = g.schedule({{g.f(a), g.b(a)}, {g.f(b)}});
+    CHECK(error_of([&] { times(g.graph, both); }).kind() == ErrorKind::Input);
   }
   SUBCASE("a collective before a transfer") {
     const PairId b = g.add_pair(kRank1, Passes::ForwardOnly, fused(1, 0));

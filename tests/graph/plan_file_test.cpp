@@ -56,6 +56,34 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 }  // namespace
 
+TEST_CASE("a plan file holds the windows of its offloads, and no key where there are none") {
+  PlanFile plan = small_plan();
+  CHECK(write_plan(plan).find("offloads") == std::string::npos);
+  GraphBuilder b(1);
+  const Strategy offload{.mode = RecomputeMode::Offload,
+                         .f = ns(3),
+                         .b = ns(5),
+                         .copy = ns(4),
+                         .f_to_i = Bytes{100},
+                         .offload = Bytes{90}};
+  const PairId away = b.add_pair(RankId(0), Passes::Fused, offload);
+  const PairId between = b.add_pair(RankId(0), Passes::ForwardOnly, test::fused(9, 0));
+  b.add_pair_edges(away);
+  b.add_offload(away);
+  plan.graph = b.graph;
+  plan.schedule = b.schedule({{b.f(away), b.f(between), b.b(away)}});
+  plan.schedule.offloads = {{away, b.f(between), b.f(between)}};
+  const std::string text = write_plan(plan);
+  CHECK(reread(text).schedule == plan.schedule);
+  CHECK(write_plan(reread(text)) == text);
+  const auto refused = [&](const std::string& to) {
+    return error_of([&] { reread(replaced(text, "\"offloads\":[[0,2,2]]", to)); }).where();
+  };
+  CHECK(refused("\"offloads\":[[0,2]]").find("/schedule/offloads/0") != std::string::npos);
+  CHECK(refused("\"offloads\":[[0,2,0]]").find("/offloads/0") != std::string::npos);
+  CHECK(refused("\"comma\":[]").find("/schedule") != std::string::npos);
+}
+
 TEST_CASE("a plan file reads back as the plan that was written") {
   const PlanFile plan = small_plan();
   const PlanFile again = reread(write_plan(plan));

@@ -174,7 +174,8 @@ TEST_CASE("a uniform choice takes the mode asked for, else what saves more, else
   // 10-14: mixes are never uniform, though one of them saves most
   allow({of_mode(Keep, 2), of_mode(Mixed, 3), of_mode(Selective, 4), of_mode(Mixed, 5),
          of_mode(Mixed, 6)});
-  allow({of_mode(Mixed, 2), of_mode(Mixed, 3)});  // 15 16: nothing else there
+  allow({of_mode(Mixed, 2), of_mode(Mixed, 3)});   // 15 16: nothing else there
+  allow({of_mode(Keep, 2), of_mode(Offload, 2)});  // 17 18: offloading only where it is asked for
   const auto rows = [&](RecomputeMode mode) {
     std::vector<std::int32_t> chosen;
     for (const StrategyId id : uniform_strategies(g.graph, mode)) {
@@ -182,10 +183,11 @@ TEST_CASE("a uniform choice takes the mode asked for, else what saves more, else
     }
     return chosen;
   };
-  CHECK(rows(Keep) == std::vector{0, 3, 5, 6, 10, 16});
-  CHECK(rows(Selective) == std::vector{1, 4, 5, 8, 12, 16});
-  CHECK(rows(Full) == std::vector{2, 4, 5, 9, 12, 16});
+  CHECK(rows(Keep) == std::vector{0, 3, 5, 6, 10, 16, 17});
+  CHECK(rows(Selective) == std::vector{1, 4, 5, 8, 12, 16, 17});
+  CHECK(rows(Full) == std::vector{2, 4, 5, 9, 12, 16, 17});
   CHECK(rows(Offload).at(3) == 7);
+  CHECK(rows(Offload).at(6) == 18);
 }
 
 }  // namespace

@@ -21,19 +21,20 @@ constexpr double kSequence = 2048.0;
 
 PlacedModule module_of(const Gpt& gpt, bool flash, bool dropout = true) {
   LmmModel model;
-  model.modules.push_back({.spec = {.name = "gpt",
-                                    .block = Block::Plain,
-                                    .layers = 4,
-                                    .hidden = gpt.hidden,
-                                    .ffn = 4 * gpt.hidden,
-                                    .heads = gpt.heads,
-                                    .kv_groups = gpt.heads,
-                                    .head_dim = gpt.hidden / gpt.heads,
-                                    .flash_attention = flash,
-                                    .dropout = dropout},
-                           .inputs = {},
-                           .mask = AttentionMask::Causal});
-  return place_modules(model, kTp)[0];
+  model.modules.push_back(
+      {.spec = {.name = "gpt",
+                .block = Block::Plain,
+                .layers = 4,
+                .hidden = gpt.hidden,
+                .ffn = 4 * gpt.hidden,
+                .heads = gpt.heads,
+                .kv_groups = gpt.heads,
+                .head_dim = gpt.hidden / gpt.heads,
+                .attention = flash ? AttentionKernel::Fused : AttentionKernel::WrittenOut,
+                .dropout = dropout},
+       .inputs = {},
+       .mask = AttentionMask::Causal});
+  return place_modules(model, {.tp = kTp})[0];
 }
 
 WorkShape sequences(std::int64_t count) {
@@ -127,7 +128,8 @@ TEST_CASE("head and loss keep fp32 probabilities of their share of the vocabular
   LmmModel model = load_model("vlm-s");
   const auto kept = [&](bool head) {
     model.modules[1].head = head;
-    return cost_of(place_modules(model, 4)[1], Part::Last, sequences(4), load_cluster("h800-64"))
+    return cost_of(place_modules(model, {.tp = 4})[1], Part::Last, sequences(4),
+                   load_cluster("h800-64"))
         .kept;
   };
   CHECK(kept(true) - kept(false) == std::int64_t{4} * 8192 * 128'256 / 4);

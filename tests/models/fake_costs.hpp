@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,6 +37,7 @@ class FakeCosts : public Lowering, public CostSource {
   Duration reduction{0};
   Duration reduction_latency{0};
   Duration step{0};        ///< per layer
+  Duration copy{0};        ///< to host memory, per byte; 0: no offloading
   mutable int costed = 0;  ///< calls of strategies()
 
   FakeCosts(std::vector<FakeModule> modules, int depth, int replicas = 1)
@@ -95,6 +97,17 @@ class FakeCosts : public Lowering, public CostSource {
     full.f_to_i = Bytes{0};
     full.rebuilt = keep.f_to_i;
     return {keep, full};
+  }
+
+  [[nodiscard]] std::optional<Strategy> offloaded(const Strategy& keep) const override {
+    if (copy.count() == 0) {
+      return std::nullopt;
+    }
+    Strategy offloaded = keep;
+    offloaded.mode = RecomputeMode::Offload;
+    offloaded.copy = keep.f_to_i.count * copy;
+    offloaded.offload = keep.f_to_i;
+    return offloaded;
   }
 
   [[nodiscard]] Bytes transient(std::span<const LayerRange> layers, const Work& /*work*/,

@@ -125,6 +125,53 @@ TEST_CASE("backward is I and W where the draft splits it, and B takes their sum 
   CHECK(duration_of(fused, fused.pairs[0].b, chosen) == Duration{5 * (2 + 3)});
 }
 
+TEST_CASE("where a draft offloads, the copies of a pair stand between its F and its backward") {
+  FakeCosts costs({{"lm", 2, 1, 2, 3, true, {}}}, 2);
+  const Batch batch = test::fake_batch({{{4}}});
+  for (const bool split : {false, true}) {
+    CAPTURE(split);
+    Draft draft = draft_on(costs, {chunk(0, 0, 1, 0, 0), chunk(0, 1, 1, 1, 1)}, split);
+    draft.works = {work_on(0, 0, 0, 1)};
+    draft.weights_at_once = split;
+    draft.offload = true;
+    costs.copy = Duration{0};
+    const TaskGraph none = costs.lower(draft, batch);
+    CHECK(count_of(none, Op::CopyOut) == 0);
+    costs.copy = Duration{5};
+    const TaskGraph graph = costs.lower(draft, batch);
+    CHECK_NOTHROW(validate(graph));
+    CHECK(count_of(graph, Op::CopyOut) == 2);
+    CHECK(count_of(graph, Op::CopyIn) == 2);
+    const Pair& pair = graph.pairs.front();
+    const TaskId backward = split ? pair.i : pair.b;
+    const auto edge = [&](TaskId from, TaskId to) {
+      return std::ranges::count(graph.edges, Edge{from, to});
+    };
+    CHECK(edge(pair.f, pair.copy_out) == 1);
+    CHECK(edge(pair.copy_out, pair.copy_in) == 1);
+    CHECK(edge(pair.copy_in, backward) == 1);
+    CHECK(edge(pair.f, backward) == 0);
+    CHECK(graph.task(pair.copy_out).lane == Lane::DeviceToHost);
+    CHECK(graph.task(pair.copy_in).lane == Lane::HostToDevice);
+    CHECK(graph.task(pair.copy_in).bytes == Bytes{4});
+    // Keep, offload and full; with W at once behind each where the backward is split.
+    const auto allowed = graph.allowed(pair);
+    REQUIRE(allowed.size() == (split ? 6 : 3));
+    const Strategy& offload = allowed[split ? 2 : 1];
+    CHECK(offload.mode == RecomputeMode::Offload);
+    CHECK(offload.copy == Duration{20});
+    CHECK(offload.offload == Bytes{4});
+    CHECK(offload.b == allowed[0].b);
+    // No uniform mode offloads.
+    for (const RecomputeMode mode :
+         {RecomputeMode::Keep, RecomputeMode::Selective, RecomputeMode::Full}) {
+      CHECK(allowed[uniform_strategy(allowed, mode)].mode != RecomputeMode::Offload);
+    }
+    draft.offload = false;
+    CHECK(costs.lower(draft, batch) == none);
+  }
+}
+
 TEST_CASE("transfers carry time, latency and bytes of the forward's cost both ways") {
   FakeCosts costs({{"lm", 2, 1, 2, 3, true, {}}}, 2);
   costs.latency = Duration{11};

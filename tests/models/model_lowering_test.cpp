@@ -53,7 +53,10 @@ TEST_CASE("ranks have the memory of the cluster") {
 }
 
 TEST_CASE("plans that don't fit are errors that name the nearest legal value") {
-  CHECK(contains(refusal("vlm-s", "h800-64", {.tp = 16, .pp = 1}), "nearest legal: 8"));
+  CHECK(
+      contains(refusal("vlm-s", "h800-64", {.tp = 12, .pp = 1}),
+               "neither divides the 8 GPUs of a node of h800-64 nor is a multiple of them; nearest "
+               "legal: 8"));
   CHECK(contains(refusal("vlm-s", "h800-64", {.tp = 3, .pp = 4}), "nearest legal: 2"));
   CHECK(contains(refusal("vlm-s", "h800-64", {.tp = 8, .pp = 16}), "pp × dp is at most 8"));
   CHECK(contains(refusal("vlm-s", "h800-64", {.tp = 0, .pp = 4}), "at least 1"));
@@ -92,7 +95,7 @@ TEST_CASE("parameters take 2 + 4 + 12 bytes, divided over the tensor-parallel gr
 TEST_CASE("the distributed optimizer splits its state over the replicas") {
   const auto optimizer = [](bool distributed) {
     return ModelLowering(load_model("vlm-s"), load_cluster("h800-64"),
-                         {.tp = 4, .pp = 4, .dp = 4, .distributed_optimizer = distributed})
+                         {.tp = 4, .pp = 4, .dp = 4, .zero = distributed ? 1 : 0})
         .memory(layers(1, 5, 3))
         .optimizer;
   };

@@ -50,7 +50,7 @@ const std::vector<Case>& cases() {
 }
 
 PlacedModule placed(const Case& c, int tp) {
-  return place_modules(load_model(c.model), tp)[c.module];
+  return place_modules(load_model(c.model), {.tp = tp})[c.module];
 }
 
 double gemm_flops(const std::vector<Operator>& operators) {

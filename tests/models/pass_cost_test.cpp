@@ -212,22 +212,29 @@ TEST_CASE("frozen modules lose their weight gradient, and all of backward with n
   CHECK(vit[0].f_to_i == Bytes{0});
 }
 
-TEST_CASE("a cluster with host bandwidth offers to offload, at the time of two copies") {
+TEST_CASE(
+    "a cluster with host bandwidth can offload all that a pair keeps, at the time of a copy") {
   Cluster cluster = load_cluster("h800-64");
+  CHECK(cluster.host_gbytes_per_s == cluster.gpu.pcie_gbytes_per_s.value);
   cluster.host_gbytes_per_s = 50.0;
   const LmmModel model = load_model("vlm-s");
   const ModelLowering lowering(model, cluster, model.parallel);
   const Batch batch = images(model, {4});
   const auto costs = lowering.costs(layers(1, 0, 8), work_on(1, 0, 1), batch);
-  REQUIRE(costs.size() == 4);
-  CHECK(costs[1].mode == RecomputeMode::Offload);
-  CHECK(costs[1].b == costs[0].b);
-  CHECK(costs[1].offload == costs[0].f_to_i);
+  REQUIRE(costs.size() == 3);
+  CHECK(std::ranges::none_of(costs,
+                             [](const Strategy& s) { return s.mode == RecomputeMode::Offload; }));
+  const auto offloaded = lowering.offloaded(costs[0]);
+  REQUIRE(offloaded);
+  CHECK(offloaded->mode == RecomputeMode::Offload);
+  CHECK(offloaded->b == costs[0].b);
+  CHECK(offloaded->offload == costs[0].f_to_i);
   const double fraction = cluster.gpu.profile.host.bandwidth_fraction.value;
-  CHECK(to_seconds(costs[1].copy) ==
+  CHECK(to_seconds(offloaded->copy) ==
         doctest::Approx(static_cast<double>(costs[0].f_to_i.count) / (50e9 * fraction))
             .epsilon(0.01));
-  CHECK(lowering.strategies(layers(1, 0, 8), work_on(1, 0, 1), batch).size() == 3);
+  cluster.host_gbytes_per_s = 0.0;
+  CHECK_FALSE(ModelLowering(model, cluster, model.parallel).offloaded(costs[0]));
 }
 
 TEST_CASE("costs don't depend on how many threads ask for them") {

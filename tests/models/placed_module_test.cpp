@@ -13,7 +13,7 @@ using namespace dipsim;
 
 /// A module of a shipped model.
 PlacedModule placed(const std::string& model, std::size_t module, int tp = 1) {
-  return place_modules(load_model(model), tp)[module];
+  return place_modules(load_model(model), {.tp = tp})[module];
 }
 
 double block_parameters(const PlacedModule& module) {
@@ -61,7 +61,7 @@ TEST_CASE("GPT-3 has 175 billion parameters") {
   LmmModel model;
   model.modules.push_back(
       {.spec = load_module("gpt-175b"), .inputs = {}, .mask = AttentionMask::Causal});
-  const std::vector<double> layers = layer_parameters(place_modules(model, 1)[0]);
+  const std::vector<double> layers = layer_parameters(place_modules(model, {})[0]);
   CHECK(within_one_percent(std::accumulate(layers.begin(), layers.end(), 0.0), 174.6e9));
 }
 
@@ -106,13 +106,13 @@ TEST_CASE("the projector hands on tokens at the width of its consumer") {
 TEST_CASE("a gradient passes through what is trained and everything downstream of it") {
   LmmModel model = load_model("vlm-s");
   model.modules[1].trained = false;
-  CHECK(place_modules(model, 1)[1].backward);
+  CHECK(place_modules(model, {})[1].backward);
   model.modules[0].trained = false;
-  CHECK_FALSE(place_modules(model, 1)[0].backward);
-  CHECK_FALSE(place_modules(model, 1)[1].backward);
+  CHECK_FALSE(place_modules(model, {})[0].backward);
+  CHECK_FALSE(place_modules(model, {})[1].backward);
   model.modules[1].trained = true;
-  CHECK_FALSE(place_modules(model, 1)[0].backward);
-  CHECK(place_modules(model, 1)[1].backward);
+  CHECK_FALSE(place_modules(model, {})[0].backward);
+  CHECK(place_modules(model, {})[1].backward);
 }
 
 TEST_CASE("a causal mask counts half of the pairs, and documents only pairs inside them") {

@@ -23,11 +23,11 @@ PlacedModule megatron_layer(const test::PublishedRow& row) {
                                     .heads = heads,
                                     .kv_groups = heads,
                                     .head_dim = hidden / heads,
-                                    .flash_attention = false,
+                                    .attention = AttentionKernel::WrittenOut,
                                     .dropout = true},
                            .inputs = {},
                            .mask = AttentionMask::Causal});
-  return place_modules(model, std::stoi(row.at("tp")))[0];
+  return place_modules(model, {.tp = std::stoi(row.at("tp"))})[0];
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ TEST_CASE("times of a 22B layer on A100 with sequence parallelism are predicted 
 
 TEST_CASE("layers of DIP's motivating example take what the paper prints, within 20 %") {
   // arXiv 2504.14145 §2: ViT 5B on 8 images 6.75 ms, 32B language model on 8192 tokens 10.5 ms.
-  const std::vector<PlacedModule> modules = place_modules(load_model("vlm-m"), 8);
+  const std::vector<PlacedModule> modules = place_modules(load_model("vlm-m"), {.tp = 8});
   const Cluster cluster = load_cluster("h800-64");
   const auto total_ms = [&](std::size_t module, const WorkShape& shape) {
     const PartCost cost = cost_of(modules[module], Part::Block, shape, cluster);

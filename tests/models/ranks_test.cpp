@@ -31,4 +31,20 @@ TEST_CASE("the replicas of a position count with their true number and the nodes
   CHECK(group(4, 4, 1).nodes == 1);
 }
 
+TEST_CASE("the replicas of a position count with the leaf switches that their nodes hang off") {
+  Cluster cluster;
+  cluster.nodes = 8;
+  cluster.gpus_per_node = 8;
+  const auto leaves = [&](int tp, int pp, int dp) {
+    return replica_group(cluster, {.tp = tp, .pp = pp, .dp = dp}).leaves;
+  };
+  CHECK(leaves(8, 2, 4) == 1);
+  cluster.fabric = Fabric{.kind = FabricKind::FatTree, .nodes_per_leaf = 4};
+  CHECK(leaves(8, 2, 4) == 1);
+  CHECK(leaves(8, 1, 8) == 2);
+  CHECK(leaves(8, 2, 3) == 2);  // position 1 stands on nodes 3 to 5
+  cluster.fabric->nodes_per_leaf = 1;
+  CHECK(leaves(8, 2, 4) == 4);
+}
+
 }  // namespace dipsim

@@ -115,6 +115,12 @@ void draw_switch(DipOptions& options, RandomStream& random) {
     case 5:
       options.interleaver = false;  // read by dip alone
       break;
+    case 6:
+      options.offload = true;  // dip does not by itself
+      break;
+    case 7:
+      options.offload = false;
+      break;
     default:
       break;
   }
@@ -322,7 +328,11 @@ TEST_CASE("every schedule keeps the invariants and its memory limit on multimoda
     }
     std::fflush(stdout);
     CHECK(violations == 0);
-    if (first == 0 && cases >= 100) {  // a property that is never tried always holds
+    // A property that is never tried always holds. Schedules that shard weights run the problems
+    // without a pipeline, which are few.
+    if (first == 0 && cases >= 100 && info.shards_weights) {
+      CHECK(of(tight, Result::Planned) > 0);
+    } else if (first == 0 && cases >= 100) {
       CHECK(3 * of(ample, Result::Planned) > cases);
       CHECK(3 * of(tight, Result::Planned) > of(ample, Result::Planned));
       CHECK(of(tight, Result::TooLarge) + of(tight, Result::NothingFits) > 0);

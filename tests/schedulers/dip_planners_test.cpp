@@ -236,7 +236,7 @@ TEST_CASE("dip-zb: never worse than dip-plus on the whole backwards of the same 
     const ReplicaGraph replica = dip::replica_graphs(graph).front();
     const ReplicaGraph whole = dip::whole_backwards(replica)->graph;
     const DipOptions options = with(60);
-    CHECK(dip::plan_split_by_descent(graph, replica, options).makespan <=
+    CHECK(dip::plan_split_by_descent(graph, replica, options).front().makespan <=
           dip::plan_by_descent(graph, whole, options).makespan);
   }
 }

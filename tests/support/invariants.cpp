@@ -40,6 +40,11 @@ std::string broken_times(const TaskGraph& graph, const Schedule& schedule,
       return describe(graph, edge.to) + " does not wait for " + describe(graph, edge.from);
     }
   }
+  for (const Edge& wait : offload_waits(graph, schedule)) {
+    if (timeline.spans[wait.to.row()].start < timeline.spans[wait.from.row()].end) {
+      return describe(graph, wait.to) + " does not wait for " + describe(graph, wait.from);
+    }
+  }
   return "";
 }
 
@@ -62,6 +67,10 @@ class Ledger {
       }
       if (pair.i.valid() && pair.w.valid()) {
         hold(rank, reader.end, spans[pair.w.row()].end, strategy.i_to_w);
+      }
+      if (strategy.mode == RecomputeMode::Offload) {
+        hold(rank, spans[pair.copy_out.row()].end, spans[pair.copy_in.row()].start,
+             -strategy.offload);
       }
     }
   }

@@ -17,6 +17,22 @@ TaskId reader_of(const Pair& pair) {
   return pair.f;
 }
 
+namespace {
+
+/// What goes to host memory before this pass, or comes back behind it.
+Bytes offloaded(const TaskGraph& graph, const Schedule& schedule, TaskId OffloadWindow::* side,
+                TaskId pass) {
+  Bytes bytes;
+  for (const OffloadWindow& window : schedule.offloads) {
+    if (window.*side == pass) {
+      bytes += graph.strategy(schedule.chosen[window.pair.row()]).offload;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<Bytes> peaks_in_order(const TaskGraph& graph, const Schedule& schedule) {
   std::vector<Bytes> peaks = static_memory(graph.placement);
   for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
@@ -25,6 +41,7 @@ std::vector<Bytes> peaks_in_order(const TaskGraph& graph, const Schedule& schedu
       const Task& task = graph.task(slot.task);
       const Pair& pair = graph.pair(task.pair);
       const Strategy& strategy = graph.strategy(schedule.chosen[task.pair.row()]);
+      held -= offloaded(graph, schedule, &OffloadWindow::freed_before, slot.task);
       Bytes during = held + task.transient;
       if (task.op == Op::F) {
         during += strategy.f_to_i;
@@ -39,6 +56,7 @@ std::vector<Bytes> peaks_in_order(const TaskGraph& graph, const Schedule& schedu
       if (slot.task == reader_of(pair)) {
         held -= strategy.f_to_i;
       }
+      held += offloaded(graph, schedule, &OffloadWindow::fetched_after, slot.task);
       peaks[rank] = std::max(peaks[rank], held);
     }
   }
@@ -56,7 +74,7 @@ Schedule one_after_the_other(const TaskGraph& graph, const std::vector<StrategyI
   for (const Pair& pair : graph.pairs) {
     of_cell[graph.rank(graph.task(pair.f).rank).cells.front().row()].push_back(pair);
   }
-  Schedule schedule{.compute = {}, .comm = {}, .chosen = chosen};
+  Schedule schedule{.compute = {}, .comm = {}, .chosen = chosen, .offloads = {}};
   for (std::vector<Pair>& pairs : of_cell) {
     schedule.compute.add_row();
     std::ranges::sort(pairs, {}, key_of);

@@ -73,7 +73,8 @@ class CaseMaker {
   }
 
   void add_pair() {
-    const bool offloads = shape_.only_engine && chance(0.3);
+    const bool offloads = shape_.offloads && chance(0.5);
+    const auto passes = static_cast<Passes>(below(3));
     std::vector<Strategy> strategies(1 + below(3));
     for (Strategy& s : strategies) {
       s.f = some_time();
@@ -83,12 +84,12 @@ class CaseMaker {
       s.f_to_i = some_bytes();
       s.i_to_w = some_bytes();
       s.rebuilt = some_bytes();
-      if (offloads) {
+      if (offloads && passes != Passes::ForwardOnly && &s != &strategies.front()) {
+        s.mode = RecomputeMode::Offload;
         s.copy = some_time();
         s.offload = Bytes{random_.integer(0, s.f_to_i.count)};
       }
     }
-    const auto passes = static_cast<Passes>(below(3));
     const PairId pair = builder_.add_pair(RankId(below(shape_.ranks)), passes, strategies);
     builder_.add_pair_edges(pair);
     if (offloads && passes != Passes::ForwardOnly) {
@@ -174,7 +175,8 @@ class CaseMaker {
       for (std::size_t e = below(3); e > 0; --e) {
         const TaskId other(below(task.row()));
         const Task& before = builder_.graph.task(other);
-        if (before.op != Op::Transfer || before.peer == rank) {
+        const bool copy = before.op == Op::CopyOut || before.op == Op::CopyIn;
+        if (!copy && (before.op != Op::Transfer || before.peer == rank)) {
           builder_.add_edge(other, task);
         }
       }
@@ -251,7 +253,43 @@ class CaseMaker {
       schedule.chosen.emplace_back(pair.first_strategy.row() +
                                    below(static_cast<std::size_t>(pair.strategy_count)));
     }
+    add_windows(schedule);
     return schedule;
+  }
+
+  /// Pairs that offload get two passes between F and their backward; where there is none, another
+  /// strategy.
+  void add_windows(Schedule& schedule) {
+    const TaskGraph& graph = builder_.graph;
+    for (std::size_t p = 0; p < graph.pairs.size(); ++p) {
+      const Pair& pair = graph.pairs[p];
+      if (graph.strategy(schedule.chosen[p]).mode != RecomputeMode::Offload) {
+        continue;
+      }
+      const TaskId backward = pair.b.valid() ? pair.b : pair.i;
+      const auto order = schedule.compute[graph.rank(graph.task(pair.f).rank).cells.front().row()];
+      const auto place = [&](TaskId task) {
+        const auto found = std::ranges::find_if(
+            order, [&](const Slot& slot) { return slot.task == task || slot.together == task; });
+        return static_cast<std::size_t>(found - order.begin());
+      };
+      std::vector<TaskId> between;
+      for (std::size_t at = place(pair.f) + 1; at < place(backward); ++at) {
+        for (const TaskId task : {order[at].task, order[at].together}) {
+          if (task.valid() && graph.task(task).rank == graph.task(pair.f).rank) {
+            between.push_back(task);
+          }
+        }
+      }
+      if (between.empty()) {
+        schedule.chosen[p] = pair.first_strategy;
+        continue;
+      }
+      const std::size_t freed = below(between.size());
+      const std::size_t fetched = freed + below(between.size() - freed);
+      schedule.offloads.push_back({PairId(p), between[freed], between[fetched]});
+    }
+    random_.shuffle(std::span(schedule.offloads));
   }
 
   CaseShape shape_;

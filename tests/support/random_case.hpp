@@ -19,7 +19,8 @@ struct CaseShape {
   bool speeds = false;
   bool epilogue = false;  ///< collectives and optimizer steps after the passes
   bool overlaps = false;
-  bool only_engine = false;  ///< gathers and offloads: not covered by the order evaluator
+  bool offloads = false;     ///< pairs that may offload, between passes of their rank
+  bool only_engine = false;  ///< gathers: not covered by the order evaluator
 };
 
 struct RandomCase {

@@ -123,6 +123,17 @@ std::vector<Strategy> RandomCosts::mixed_strategies(std::span<const LayerRange> 
   return all;
 }
 
+std::optional<Strategy> RandomCosts::offloaded(const Strategy& keep) const {
+  if (numbers_.copied_per_ns == 0) {
+    return std::nullopt;
+  }
+  Strategy offloaded = keep;
+  offloaded.mode = RecomputeMode::Offload;
+  offloaded.copy = Duration{1 + keep.f_to_i.count / numbers_.copied_per_ns};
+  offloaded.offload = keep.f_to_i;
+  return offloaded;
+}
+
 Bytes RandomCosts::transient(std::span<const LayerRange> layers, const Work& work,
                              const Batch& batch) const {
   Bytes bytes{};

@@ -7,6 +7,7 @@
 #include "sim/graph/lowering.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,7 @@ class RandomCosts final : public Lowering, public CostSource {
     Duration reduction{0};
     Duration step{0};
     Bytes reserved{};
+    std::int64_t copied_per_ns = 0;  ///< bytes to or from host memory; 0: no offloading
   };
 
   explicit RandomCosts(Numbers numbers);
@@ -70,6 +72,7 @@ class RandomCosts final : public Lowering, public CostSource {
   [[nodiscard]] std::vector<Strategy> mixed_strategies(std::span<const LayerRange> layers,
                                                        const Work& work,
                                                        const Batch& batch) const override;
+  [[nodiscard]] std::optional<Strategy> offloaded(const Strategy& keep) const override;
   [[nodiscard]] Bytes transient(std::span<const LayerRange> layers, const Work& work,
                                 const Batch& batch) const override;
   [[nodiscard]] TransferCost transfer(const Chunk& from, const Chunk& to, const Work& from_work,

@@ -23,6 +23,7 @@ class Generator {
     draw_costs();
     draw_cluster();
     Batch batch = draw_batch();
+    numbers_.copied_per_ns = one_of<std::int64_t>({0, 1, 3, 10, 40});
     return {.costs = RandomCosts(std::move(numbers_)), .batch = std::move(batch)};
   }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "cli/validation_tables.hpp"
+#include "validate/validation.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dipsim::cli {
+
+namespace {
+
+struct ValidateFlags {
+  std::string published;
+  std::vector<std::string> sets;
+  bool rows = false;
+  std::int64_t jobs = 0;
+  OutputFlags output;
+};
+
+void run_validate(const ValidateFlags& flags) {
+  const InterruptWatch interrupt;
+  const PublishedData data =
+      flags.published.empty() ? PublishedData() : PublishedData(flags.published);
+  Validation validation;
+  {
+    ProgressLine progress("validating", flags.output.quiet);
+    validation = run_validation(data, {.names = flags.sets,
+                                       .jobs = static_cast<std::size_t>(flags.jobs),
+                                       .stop = interrupt.token(),
+                                       .progress = [&](std::size_t done, std::size_t total) {
+                                         progress.update(done, total);
+                                       }});
+  }
+  print_result(
+      render_validation(validation, flags.rows || !flags.sets.empty(), flags.output.parsed()));
+  if (interrupt.interrupted()) {
+    throw Interrupted{};
+  }
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app) {
+  const auto flags = std::make_shared<ValidateFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "validate", "Hold predictions against measurements that others published");
+  command.add_option("--published", flags->published,
+                     "folder with more tables (NAME.csv); the shipped ones are small [none]");
+  command.add_option("--set", flags->sets,
+                     "only this set, or all sets of this table, with its rows; may be repeated");
+  command.add_flag("--rows", flags->rows, "every row of every set");
+  add_whole(command, "--jobs", flags->jobs, 0, 1024, "threads; 0: all cores");
+  flags->output.add(command);
+  command.callback([flags] { run_validate(*flags); });
+}
+
+}  // namespace dipsim::cli

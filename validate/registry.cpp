@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/registry.hpp"
+
+#include "sim/core/error.hpp"
+#include "validate/sets.hpp"
+
+#include <array>
+#include <string>
+
+namespace dipsim {
+
+namespace {
+
+constexpr std::array kBuilders = {
+    SetBuilder{"megatron_seqpar_layer_times", megatron_layer_times},
+    SetBuilder{"megatron_seqpar_iteration_times", megatron_seqpar_iteration_times},
+    SetBuilder{"megatron_sc21_table1", megatron_sc21_table1},
+    SetBuilder{"llm_foundry_mpt", llm_foundry_mpt},
+    SetBuilder{"torchtitan_performance", torchtitan},
+    SetBuilder{"megatron_seqpar_memory", megatron_seqpar_memory},
+    SetBuilder{"zero_bubble_main", zero_bubble_memory},
+    SetBuilder{"vtrain_single", vtrain_single},
+    SetBuilder{"vtrain_multi", vtrain_multi},
+    SetBuilder{"nccl", nccl},
+    SetBuilder{"gemm", gemm},
+    SetBuilder{"attention_cudnn", attention_cudnn},
+    SetBuilder{"attention", attention},
+    SetBuilder{"norm_layers", norm_layers},
+    SetBuilder{"memory_bandwidth", memory_bandwidth},
+    SetBuilder{"zero_bubble_main", zero_bubble_main},
+};
+
+}  // namespace
+
+std::span<const SetBuilder> all_set_builders() { return kBuilders; }
+
+std::vector<ValidationSet> build_sets(const SetBuilder& builder, const CsvTable& table) {
+  try {
+    return builder.build(table);
+  } catch (const Error& error) {
+    if (error.where().find(table.file()) != std::string::npos) {
+      throw;
+    }
+    throw Error(error.kind(), table.file() + ": " + error.where(), error.message());
+  }
+}
+
+}  // namespace dipsim
