@@ -37,7 +37,7 @@ Contents: [how to read this](#how-to-read-this) · [summary](#summary) · [sets]
   mean with the sign, **largest** the largest size.
 * **rows** counts nothing that any number of dipsim was fitted to: those rows are **fitted**, and count nowhere else.
   **unusable** rows leave open what ran; the reasons are given.
-* **one rate** is the mean error of the simplest predictor, work divided by one rate, the rate being the best for these
+* **one rate** is the mean error of the simplest predictor, work divided by one rate, the rate being the median of these
   very rows. A prediction that is not clearly better than this shows nothing.
 * **peer** is the mean error that another simulator claims on these rows, **bar** what dipsim is held to, **kept**
   whether it is. Misses stay in the table.

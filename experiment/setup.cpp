@@ -161,12 +161,11 @@ Opened open(const ExperimentSpec& spec) {
   for (const LoadKind& kind : kLoadKinds) {
     opened.setup.loads.push_back({std::string(kind.name), {}});
   }
+  opened.setup.lowering = std::make_unique<ModelLowering>(model, cluster, plan);
   if (any_shards_weights(spec)) {
     opened.setup.sharded_lowering =
-        std::make_unique<ModelLowering>(model, cluster, sharded_plan(plan));
+        std::make_unique<ModelLowering>(std::move(model), std::move(cluster), sharded_plan(plan));
   }
-  opened.setup.lowering =
-      std::make_unique<ModelLowering>(std::move(model), std::move(cluster), plan);
   opened.workload = open_workload(spec.trace, options);
   return opened;
 }
@@ -216,8 +215,10 @@ void shard(Opened& opened, std::span<const Microbatch> microbatches, const Batch
   }
   const int gpus = setup.sharded_lowering->plan().dp;
   try {
-    setup.sharded_batches.push_back(make_batch(
-        deal_evenly(microbatches, flops, static_cast<std::size_t>(gpus)), opened.feeds, gpus));
+    setup.sharded_batches.push_back(
+        make_batch(deal_evenly(microbatches, flops, static_cast<std::size_t>(gpus),
+                               static_cast<std::size_t>(opened.replicas)),
+                   opened.feeds, gpus));
   } catch (const Error& error) {
     setup.sharded_impossible = error;
   }

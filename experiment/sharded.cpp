@@ -20,15 +20,18 @@ ParallelPlan sharded_plan(const ParallelPlan& plan) {
 }
 
 std::vector<Microbatch> deal_evenly(std::span<const Microbatch> microbatches,
-                                    std::span<const double> flops, std::size_t replicas) {
+                                    std::span<const double> flops, std::size_t replicas,
+                                    std::size_t pipelines) {
   const std::size_t count = microbatches.size();
   if (count % replicas != 0) {
-    const std::size_t below = count / replicas * replicas;
-    fail_input("microbatches",
-               fmt::format("{} over all replicas, but fsdp gives each of {} GPUs equally many; "
-                           "nearest legal: {}{}",
-                           count, replicas, below > 0 ? fmt::format("{} or ", below) : "",
-                           below + replicas));
+    const std::size_t gpus = replicas / pipelines;
+    const std::size_t below = count / pipelines / gpus * gpus;
+    fail_input(
+        "microbatches",
+        fmt::format("{} per replica, but fsdp gives each of its {} GPUs equally many; nearest "
+                    "legal: {}{}",
+                    count / pipelines, gpus, below > 0 ? fmt::format("{} or ", below) : "",
+                    below + gpus));
   }
   std::vector<std::size_t> heaviest(count);
   std::iota(heaviest.begin(), heaviest.end(), std::size_t{0});

@@ -17,9 +17,10 @@ ParallelPlan sharded_plan(const ParallelPlan& plan);
 /// Deals microbatches to `replicas` for steps that all replicas take together: step k takes the
 /// microbatches number k·replicas to (k+1)·replicas by FLOPs, heaviest first, so that nobody waits
 /// long. In the order that make_batch() wants: replica by replica. `flops`: one per microbatch.
-/// Throws Input, naming the nearest legal numbers, where the microbatches are no multiple of the
-/// replicas.
+/// Throws Input, naming the nearest legal numbers for each of the plan's `pipelines` (its replicas
+/// when it has pipelines), where the microbatches are no multiple of the replicas.
 std::vector<Microbatch> deal_evenly(std::span<const Microbatch> microbatches,
-                                    std::span<const double> flops, std::size_t replicas);
+                                    std::span<const double> flops, std::size_t replicas,
+                                    std::size_t pipelines);
 
 }  // namespace dipsim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/cost_model.hpp"
 
+#include "models/ranks.hpp"
 #include "sim/cluster/kernel_time.hpp"
 #include "sim/cluster/network_time.hpp"
 
@@ -29,7 +30,7 @@ struct OperatorTimer {
 
   double operator()(const GroupTraffic& traffic) const {
     return collective_seconds(cluster, traffic.kind, static_cast<double>(traffic.bytes),
-                              {.members = tp, .nodes = std::max(1, tp / cluster.gpus_per_node)});
+                              tensor_group(cluster, tp));
   }
 };
 

@@ -16,7 +16,7 @@
 
 namespace dipsim {
 
-/// Time of one operator on one GPU, its tensor-parallel group inside one node.
+/// Time of one operator on one GPU of a tensor_group() of `tp`.
 double operator_seconds(const Operator& op, const Cluster& cluster, int tp);
 
 /// Time and memory of one part of a layer on one GPU. Passes that don't exist cost nothing: w of a

@@ -97,8 +97,9 @@ struct ParallelPlan {
   bool sequence_parallel = true;  ///< between matrix products the tp GPUs share the tokens
   bool async_tp = false;          ///< products and the collectives beside them run piece by piece
   /// What the replicas share (ZeRO, arXiv 1910.02054 §5): 0 nothing, 1 optimizer state (Megatron's
-  /// distributed optimizer), 2 also gradients, 3 also weights. From 2 on only for schedules that
-  /// gather weights layer by layer.
+  /// distributed optimizer), 2 also gradients, and weights outside of passes (gathered once, kept
+  /// from F to the backward), 3 the same with weights gathered for every pass. From 2 on only for
+  /// schedules that gather weights layer by layer.
   int zero = 1;
   /// All replicas have the data of the first, which stands for them.
   bool equal_replicas = false;

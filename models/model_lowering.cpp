@@ -99,8 +99,9 @@ ChunkMemory ModelLowering::memory(std::span<const LayerRange> layers) const {
   const double trained = state_->local_parameters(layers, true);
   const TrainingState& bytes = state_->bytes;
   const auto share = [&](int from) { return plan().zero >= from ? plan().dp : 1.0; };
-  return {.weights = round_to_bytes(
-              bytes.weights * state_->local_parameters(layers, false) / share(2), "weights"),
+  // At 2 the weights stay gathered from F to the backward.
+  const double weights = bytes.weights / share(2) + (plan().zero == 2 ? bytes.gathered : 0.0);
+  return {.weights = round_to_bytes(weights * state_->local_parameters(layers, false), "weights"),
           .gradients = round_to_bytes(bytes.gradients * trained / share(2), "gradients"),
           .optimizer = round_to_bytes(bytes.optimizer * trained / share(1), "optimizer state")};
 }
@@ -123,7 +124,7 @@ TransferCost ModelLowering::transfer(const Chunk& from, const Chunk& to, const W
   if (!plan().sequence_parallel) {  // every GPU sends its share, and they gather it on arrival
     time.latency += collective_seconds(cluster(), CollectiveKind::AllGather,
                                        static_cast<double>(bytes.count) * plan().tp,
-                                       {.members = plan().tp, .nodes = 1});
+                                       tensor_group(cluster(), plan().tp));
   }
   return {.occupied = round_to_duration(time.occupied, "transfer"),
           .latency = round_to_duration(time.latency, "latency"),

@@ -22,8 +22,8 @@ class ModelLowering final : public Lowering, public CostSource {
  public:
   /// Ranks take the first tp·pp·dp GPUs of the cluster, tensor parallel innermost, then replicas,
   /// then pipeline (the order of Megatron-LM). Throws Input, naming the nearest legal value, when
-  /// the plan does not fit the cluster, a tensor-parallel group would leave its node, or tp divides
-  /// some dimension of a module unevenly.
+  /// the plan does not fit the cluster, tensor-parallel groups neither share nodes evenly nor take
+  /// whole ones, or tp divides some dimension of a module unevenly.
   ModelLowering(LmmModel model, Cluster cluster, ParallelPlan plan,
                 const TrainingState& state = {});
   ~ModelLowering() override;

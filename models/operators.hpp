@@ -54,8 +54,9 @@ struct PartOperators {
   std::int64_t transient = 0;         ///< bytes of scratch while a pass runs
 };
 
-/// Operators of a part of this module, tensor parallelism with sequence parallelism (Korthikanti et
-/// al., arXiv 2205.05198 §4): tokens are sharded between the matrix products and gathered for them.
+/// Operators of a part of this module. Tensor parallelism with sequence parallelism (Korthikanti et
+/// al., arXiv 2205.05198 §4): tokens are sharded between the matrix products and gathered for them;
+/// without it all GPUs hold them all, and partial results are added up (arXiv 1909.08053 §3).
 /// The all-gather that W needs is hidden behind the input-gradient product and not listed.
 ///
 /// Selective recomputation runs again what is cheap: norms and activation functions where attention

@@ -135,16 +135,22 @@ Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& m
   return problem;
 }
 
+CollectiveGroup tensor_group(const Cluster& cluster, int tp) {
+  const int nodes = std::max(1, tp / cluster.gpus_per_node);
+  return {.members = tp, .nodes = nodes, .leaves = cluster.leaf_of_node(nodes - 1) + 1};
+}
+
 CollectiveGroup replica_group(const Cluster& cluster, const ParallelPlan& plan) {
   // The replicas of one position lie side by side, but need not start on a node: the position that
-  // is spread over the most nodes is the slowest.
+  // is spread over the most nodes is the slowest. Wide tensor-parallel groups leave nodes between
+  // the members that hold equal weights.
   CollectiveGroup worst{.members = plan.dp, .nodes = 1};
   for (int position = 0; position < plan.pp; ++position) {
     const int first = cluster.node_of(gpu_of(plan, 0, position, 0));
     const int last = cluster.node_of(gpu_of(plan, plan.dp - 1, position, 0));
-    worst.nodes = std::max(worst.nodes, last - first + 1);
-    worst.leaves =
-        std::max(worst.leaves, cluster.leaf_of_node(last) - cluster.leaf_of_node(first) + 1);
+    const int leaves = cluster.leaf_of_node(last) - cluster.leaf_of_node(first) + 1;
+    worst.nodes = std::max(worst.nodes, std::min(last - first + 1, plan.dp));
+    worst.leaves = std::max(worst.leaves, std::min(leaves, plan.dp));
   }
   return worst;
 }

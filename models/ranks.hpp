@@ -20,6 +20,9 @@ void check_plan(const LmmModel& model, const Cluster& cluster, const ParallelPla
 Problem make_problem(const std::vector<PlacedModule>& modules, const LmmModel& model,
                      const Cluster& cluster, const ParallelPlan& plan);
 
+/// The GPUs that share the products of a layer: part of a node, or whole nodes.
+CollectiveGroup tensor_group(const Cluster& cluster, int tp);
+
 /// The GPUs that hold the same weights in all replicas.
 CollectiveGroup replica_group(const Cluster& cluster, const ParallelPlan& plan);
 

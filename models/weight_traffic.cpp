@@ -126,13 +126,20 @@ void add_weight_traffic(TaskGraph& graph, const CostSource& costs, bool reshard)
       for (const Sequence& sequence : all) {
         if (op == Op::Scatter) {
           graph.edges.push_back({sequence[k], id});
+          graph.tasks[sequence[k].row()].transient += cost.bytes;
+          if (k + 1 < sequence.size()) {  // scattered beside the next pass
+            graph.tasks[sequence[k + 1].row()].transient += cost.bytes;
+          }
           continue;
         }
         if (k >= 2) {
           graph.edges.push_back({sequence[k - 2], id});
         }
         graph.edges.push_back({id, sequence[k]});
-        graph.tasks[sequence[k].row()].transient += Bytes{2 * cost.bytes.count};
+        graph.tasks[sequence[k].row()].transient += cost.bytes;
+        if (k > 0) {  // prefetched beside the pass before it
+          graph.tasks[sequence[k - 1].row()].transient += cost.bytes;
+        }
       }
       for (const TaskId step : steps) {
         if (op == Op::Scatter && step.valid()) {

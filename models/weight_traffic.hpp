@@ -12,7 +12,8 @@ namespace dipsim {
 /// every B a Scatter of its gradients, both on the communication lane. Each replica runs its works
 /// one by one, F along the chunks and B back; the gather for a pass may begin once the pass but one
 /// before it has ended (prefetch of one, FSDP: arXiv 2304.11277 §3.3.2). Without `reshard` weights
-/// stay gathered from F to B. A pass holds its gathered weights and those that are prefetched.
+/// stay gathered from F to B. A pass holds its gathered weights and those of the next pass, a B
+/// also its gradients and those that are being scattered.
 ///
 /// Throws Input where a replica has several ranks, or the replicas have different numbers of works:
 /// they gather together.

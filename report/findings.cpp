@@ -92,7 +92,7 @@ std::string headline(const Facts& facts) {
                         facts.summaries[0].fits ? "" : ", which does not fit");
   }
   if (facts.order.size() > 1 && facts.order[1] != 0) {
-    text += fmt::format(", {} × that of {}, the second", ratio_to(facts.order[1]),
+    text += fmt::format(", {} × the throughput of {}, the second", ratio_to(facts.order[1]),
                         facts.name(facts.order[1]));
   }
   return text + '.';

@@ -4,6 +4,7 @@
 #include "hw/fit/curve_fit.hpp"
 #include "sim/cluster/network_time.hpp"
 #include "sim/core/error.hpp"
+#include "validate/refit.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,14 +46,6 @@ FitRange fraction(double start, double upper = kMostOfALink) {
   return {.start = start, .upper = upper};
 }
 
-double rounded(double value) {
-  if (value == 0.0) {
-    return 0.0;
-  }
-  const double scale = std::pow(10.0, 2.0 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
-
 /// Fits `free`, which point into `cluster`, to the rows.
 void fit(const Cluster& cluster, std::span<const Free> free, std::span<const NcclRow> rows,
          std::string_view source) {
@@ -92,11 +85,9 @@ std::vector<NcclRow> only(std::span<const NcclRow> rows, NcclOrigin origin,
   return out;
 }
 
-constexpr std::string_view kCarriedOver = " — carried over from H100";
-
 /// Takes a fitted number where the source names its fit.
 void carry_over(Parameter& to, const Parameter& fitted) {
-  if (to.source == fitted.source + std::string(kCarriedOver)) {
+  if (to.source == fitted.source + std::string(kCarriedOver) + "H100") {
     to.value = fitted.value;
   }
 }

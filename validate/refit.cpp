@@ -62,7 +62,7 @@ AttentionCurve rounded(AttentionCurve curve) { return each(std::move(curve), kRo
 Parameter carried(Parameter parameter, const std::string& from) {
   if (parameter.evidence != Evidence::Prior) {
     parameter.evidence = Evidence::Prior;
-    parameter.source += " — carried over from " + from;
+    parameter.source += std::string(kCarriedOver) + from;
   }
   return parameter;
 }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace dipsim {
 
@@ -23,6 +24,9 @@ inline const std::string kCudnnNormSource =
 
 /// Three significant digits; what is next to nothing is nothing.
 double rounded(double value);
+
+/// Between the source of a fit and the GPU that it was made on, where another GPU takes it over.
+inline constexpr std::string_view kCarriedOver = " — carried over from ";
 
 /// All values of a curve rounded.
 BandwidthCurve rounded(BandwidthCurve curve);

@@ -3,10 +3,14 @@
 
 #include "models/model_lowering.hpp"
 #include "schedulers/registry.hpp"
+#include "sim/core/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/graph/memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace dipsim {
@@ -56,9 +60,24 @@ EngineOptions engine_of(const TrainingRun& run) {
   return options;
 }
 
+/// Larger jobs than anybody has run; keeps a nonsensical row from taking all memory.
+void check_size(const TrainingRun& run) {
+  constexpr std::int64_t kMostPasses = 4'000'000;
+  const std::int64_t passes = std::int64_t{run.plan.pp} * run.chunks_per_rank * run.microbatches *
+                              run.plan.simulated_replicas();
+  if (run.plan.pp > 4096 || run.microbatches > 100'000 || run.sequences_per_microbatch > 100'000 ||
+      passes > kMostPasses) {
+    fail_input("", fmt::format("{} ranks x {} chunks x {} microbatches of {} sequences: more than "
+                               "{} passes is no training step",
+                               run.plan.pp, run.chunks_per_rank, run.microbatches,
+                               run.sequences_per_microbatch, kMostPasses));
+  }
+}
+
 }  // namespace
 
 TrainingPrediction predict(const TrainingRun& run) {
+  check_size(run);
   const ModelLowering lowering(model_of(run), run.cluster, run.plan, run.state);
   const Batch batch = batch_of(run);
   PlannerOptions options;

@@ -59,6 +59,11 @@ std::vector<ValidationSet> zero_bubble_memory(const CsvTable& table) {
     TrainingRun run;
     run.spec = gpt_spec(row, 50'304);
     run.plan = {.tp = 1, .pp = count_of(row, "pp"), .sequence_parallel = false, .zero = 0};
+    if (run.plan.pp < 3 || (run.spec.layers + 2) % run.plan.pp != 0) {
+      row.fail("pp", fmt::format("{} stages of {} layers and two places for embedding and head; at "
+                                 "least 3 that share them evenly",
+                                 run.plan.pp, run.spec.layers));
+    }
     run.cluster = with_gpus(load_cluster("a100-64"), run.plan.pp);
     run.state = {.weights = 2.0, .gradients = 4.0, .optimizer = 12.0};
     run.schedule = schedule;

@@ -51,8 +51,8 @@ void validate(const DipOptions& options) {
           "allowed: at least one roll-out and one leaf");
   require(
       options.memory_choice || !options.offload.value_or(false), "offload",
-      "it takes the place of recomputation that is chosen pair by pair; allowed: without memory "
-      "choice no offload");
+      "on takes the place of recomputation that is chosen pair by pair; allowed with memory=off: "
+      "off");
   require(options.rounds >= 1 && options.rounds <= 100, "rounds",
           fmt::format("{}; allowed: 1 to 100", options.rounds));
 }

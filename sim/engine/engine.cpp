@@ -392,6 +392,11 @@ void check_options(const EngineOptions& options) {
 Timeline simulate(const TaskGraph& graph, const Schedule& schedule, const EngineOptions& options) {
   check_options(options);
   validate(graph, schedule);
+  if (options.send == SendMode::Blocking && !schedule.comm.empty()) {
+    fail_input("engine: send",
+               "blocking sends leave no choice of their order, but the schedule fixes "
+               "one; allowed: eager, rendezvous");
+  }
   return Engine(graph, schedule, options).run();
 }
 

@@ -68,6 +68,19 @@ TEST_CASE("a blocking sender computes nothing until its message has arrived") {
   CHECK(window(t.spans[g.f(x).row()]) == "31..32");
 }
 
+TEST_CASE("blocking sends refuse a fixed order of sends") {
+  GraphBuilder g(2);
+  const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(5, 0));
+  const PairId x = g.add_pair(kRank1, Passes::ForwardOnly, fused(1, 0));
+  const TaskId transfer = g.add_transfer(g.f(a), g.f(x), ns(4));
+  Schedule schedule = g.schedule({{g.f(a)}, {g.f(x)}});
+  schedule.comm.add_row({&transfer, 1});
+  schedule.comm.add_row();
+  EngineOptions blocking;
+  blocking.send = SendMode::Blocking;
+  CHECK(error_of([&] { simulate(g.graph, schedule, blocking); }).kind() == ErrorKind::Input);
+}
+
 TEST_CASE("under rendezvous a pass posts all its receives, and a shared one is posted once") {
   GraphBuilder g(3);
   const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(1, 0));

@@ -264,7 +264,7 @@ TEST_CASE("FSDP: parameters gathered before a pass, gradients scattered after it
   CHECK(window(t.spans[steps[0].row()]) == "30..31");
   CHECK(window(t.spans[steps[1].row()]) == "30..32");
   CHECK(t.makespan == ns(24));   // from the first pass at 3 to 27
-  CHECK(t.iteration == ns(32));  // and to the last step at 32
+  CHECK(t.iteration == ns(32));  // from the first gather at 0 to the last step at 32
   CHECK(text(t.memory[0]) == "0:50 3:0");
   const TimelineAnalysis analysis = analyze(g.graph, schedule, t);
   CHECK(analysis.idle[0].collective == ns(1 + 2));

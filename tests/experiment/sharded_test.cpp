@@ -27,7 +27,7 @@ std::vector<Microbatch> numbered(int count) {
 
 TEST_CASE("every step takes the next heaviest microbatches, one per replica") {
   const std::vector<double> flops = {3, 9, 1, 8, 2, 7};
-  const std::vector<Microbatch> dealt = deal_evenly(numbered(6), flops, 3);
+  const std::vector<Microbatch> dealt = deal_evenly(numbered(6), flops, 3, 1);
   // By FLOPs: 1, 3, 5 | 0, 4, 2; replica r has the r-th of each step.
   std::vector<int> order;
   for (const Microbatch& microbatch : dealt) {
@@ -37,16 +37,21 @@ TEST_CASE("every step takes the next heaviest microbatches, one per replica") {
 }
 
 TEST_CASE("equally heavy microbatches stay in their order") {
-  const std::vector<Microbatch> dealt = deal_evenly(numbered(4), std::vector<double>(4, 1.0), 2);
+  const std::vector<Microbatch> dealt = deal_evenly(numbered(4), std::vector<double>(4, 1.0), 2, 1);
   CHECK(dealt[0] == numbered(4)[0]);
   CHECK(dealt[1] == numbered(4)[2]);
 }
 
 TEST_CASE("a number of microbatches that the replicas do not share evenly is refused") {
   const Error error =
-      test::error_of([] { deal_evenly(numbered(6), std::vector<double>(6, 1.0), 4); });
+      test::error_of([] { deal_evenly(numbered(6), std::vector<double>(6, 1.0), 4, 1); });
   CHECK(error.kind() == ErrorKind::Input);
   CHECK(std::string(error.what()).find("nearest legal: 4 or 8") != std::string::npos);
+  // Two replicas of two GPUs each: what the user gives is the number of one replica.
+  const Error two =
+      test::error_of([] { deal_evenly(numbered(6), std::vector<double>(6, 1.0), 4, 2); });
+  CHECK(std::string(two.what()).find("3 per replica") != std::string::npos);
+  CHECK(std::string(two.what()).find("nearest legal: 2 or 4") != std::string::npos);
 }
 
 TEST_CASE("fsdp runs on all GPUs of the plan, and gathers the weights of every layer") {

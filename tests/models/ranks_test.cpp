@@ -29,6 +29,9 @@ TEST_CASE("the replicas of a position count with their true number and the nodes
   CHECK(group(8, 2, 4).nodes == 4);
   CHECK(group(4, 4, 1).members == 1);
   CHECK(group(4, 4, 1).nodes == 1);
+  // tp 16: a replica takes two nodes, and members stand on every second one.
+  CHECK(group(16, 1, 4).nodes == 4);
+  CHECK(group(16, 1, 4).members == 4);
 }
 
 TEST_CASE("the replicas of a position count with the leaf switches that their nodes hang off") {

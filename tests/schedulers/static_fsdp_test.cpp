@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -102,16 +103,30 @@ TEST_CASE("replicas gather together and wait for the slowest at every layer") {
   CHECK(uneven.timeline.iteration == Duration{1} + 3 * kCompute);
 }
 
-TEST_CASE("a pass holds its gathered weights and the next ones") {
-  Sharded costs;
-  costs.gather = Duration{1};
-  const Run one = run(costs, {1});
-  CHECK(one.timeline.memory.front().peak >= Bytes{2000});
+TEST_CASE("a pass holds its weights and the next ones, a backward also its gradients") {
+  // Layer l gathers 100 (l + 1) bytes and scatters 10 (l + 1); every pass needs 1 byte of its own.
+  class Growing final : public Sharded {
+   public:
+    [[nodiscard]] TransferCost weight_gather(const Chunk& chunk) const override {
+      return {.occupied = Duration{1}, .bytes = Bytes{100 * (chunk.layers.front().first + 1)}};
+    }
+
+    [[nodiscard]] TransferCost gradient_scatter(const Chunk& chunk) const override {
+      return {.occupied = Duration{1}, .bytes = Bytes{10 * (chunk.layers.front().first + 1)}};
+    }
+  };
+
+  const Run one = run(Growing(), {1});
+  std::vector<std::int64_t> forward(Sharded::kLayers);
+  std::vector<std::int64_t> backward(Sharded::kLayers);
   for (const Task& task : one.graph.tasks) {
     if (is_pass(task.op)) {
-      CHECK(task.transient >= Bytes{2000});
+      (task.op == Op::F ? forward : backward)[task.chunk.row()] = task.transient.count - 1;
     }
   }
+  CHECK(forward == std::vector<std::int64_t>{100 + 200, 200 + 300, 300 + 400, 400 + 400});
+  CHECK(backward == std::vector<std::int64_t>{100 + 10 + 20, 200 + 100 + 20 + 30,
+                                              300 + 200 + 30 + 40, 400 + 300 + 40});
 }
 
 TEST_CASE("replicas with different numbers of microbatches can't gather together") {

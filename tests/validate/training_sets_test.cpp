@@ -2,6 +2,7 @@
 // Step times and memory against published tables: bars that are met must stay met, and nothing that
 // is tested may have entered a fit.
 #include "sim/cluster/cluster.hpp"
+#include "sim/core/error.hpp"
 #include "tests/support/environment.hpp"
 #include "validate/published_data.hpp"
 #include "validate/registry.hpp"
@@ -120,4 +121,22 @@ TEST_CASE("the fit of the host sees a tenth of vTrain's rows and no other") {
   CHECK(shipped.kernel_us.value == doctest::Approx(whole.kernel_us.value).epsilon(0.01));
   CHECK(shipped.pass_us.value == doctest::Approx(whole.pass_us.value).epsilon(0.01));
   CHECK(shipped.kernel_us.evidence == Evidence::Fitted);
+}
+
+TEST_CASE("rows of the zero-bubble memory that no pipeline fits are refused with their place") {
+  const std::string header =
+      "model,layers,heads,hidden,seq_len,pp,microbatch_seq,num_microbatches,schedule,"
+      "peak_memory_gb\n";
+  for (const std::string row :
+       {"m,22,24,2304,1024,2,6,24,1F1B-I,40", "m,22,24,2304,1024,1,6,24,1F1B,40",
+        "m,22,24,2304,1024,7,6,24,1F1B-I,40", "m,22,24,2304,1024,10000000,6,24,1F1B,40",
+        "m,22,24,2304,1024,8,6,10000000,1F1B,40"}) {
+    CAPTURE(row);
+    try {
+      zero_bubble_memory(CsvTable(header + row + "\n", "memory.csv"));
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::Input);
+    }
+  }
 }
