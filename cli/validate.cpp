@@ -3,6 +3,7 @@
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
 #include "cli/validation_tables.hpp"
+#include "sim/core/error.hpp"
 #include "validate/validation.hpp"
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,13 @@ void run_validate(const ValidateFlags& flags) {
                                        .progress = [&](std::size_t done, std::size_t total) {
                                          progress.update(done, total);
                                        }});
+  }
+  if (!flags.sets.empty() && !validation.missing.empty()) {
+    const std::string& table = validation.missing.front();
+    fail_input("--set", flags.published.empty()
+                            ? table + ".csv is not among the shipped tables; give --published DIR"
+                            : table + ".csv is neither in " + flags.published +
+                                  " nor among the shipped tables");
   }
   print_result(
       render_validation(validation, flags.rows || !flags.sets.empty(), flags.output.parsed()));

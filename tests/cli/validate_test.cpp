@@ -89,6 +89,14 @@ TEST_CASE("validate shows only the named sets, by their own name or that of thei
   CHECK(text.out.find("gemm") == std::string::npos);
 }
 
+TEST_CASE("a set that is asked for and whose table is nowhere is an error of the input") {
+  const Outcome outcome = validate({"--set", "llm_foundry_mpt"});
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.err.find(
+            "llm_foundry_mpt.csv is not among the shipped tables; give --published DIR") !=
+        std::string::npos);
+}
+
 TEST_CASE("validate prints the same bytes on any number of threads") {
   const std::vector<std::string> command = {"--rows", "--jobs", "1"};
   const Outcome one = validate(command);
