@@ -17,10 +17,6 @@ namespace {
 /// What a rank may offload of what it keeps: all, or where that makes the plan slower, a share.
 constexpr std::array<std::size_t, 3> kDivisors = {1, 4, 16};
 
-bool same_weight(const PairOption& a, const PairOption& b) {
-  return a.weight == b.weight && a.kept == b.kept;
-}
-
 /// The way to offload with W where the chosen option has it, and the option that keeps the same.
 Variant variant_of(const ReplicaGraph& replica, Index pair, const PairOption& chosen) {
   const auto options = replica.options_of(pair);

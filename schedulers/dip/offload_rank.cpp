@@ -13,10 +13,6 @@ constexpr Index kNone = ReplicaGraph::kNone;
 /// Most turns of offloading what is kept and keeping what is recomputed.
 constexpr int kTurns = 4;
 
-bool same_weight(const PairOption& a, const PairOption& b) {
-  return a.weight == b.weight && a.kept == b.kept;
-}
-
 }  // namespace
 
 RankOffloader::RankOffloader(const ReplicaGraph& replica, std::span<const Index> sequence,

@@ -43,6 +43,11 @@ struct OffloadOption {
   ByteCount away = 0;   ///< part of option.held that is copied
 };
 
+/// Whether W takes as long and holds as much under both.
+inline bool same_weight(const PairOption& a, const PairOption& b) {
+  return a.weight == b.weight && a.kept == b.kept;
+}
+
 /// How data reach `to` after a pass.
 struct Hop {
   static constexpr Index kDirect = 0xFFFFFFFF;  ///< same rank: at the end of the pass

@@ -6,6 +6,7 @@
 #include "sim/core/files.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/texts.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@ namespace {
 
 using namespace dipsim;
 using nlohmann::json;
+using test::contains;
 
 constexpr CollectiveGroup kGroup{.members = 16, .nodes = 2};
 
@@ -37,14 +39,6 @@ std::string refusal(const json& patch) {
   const Error error = test::error_of([&] { read(cluster_with(patch)); });
   CHECK(error.kind() == ErrorKind::Input);
   return error.what();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  if (!found) {
-    MESSAGE(text);
-  }
-  return found;
 }
 
 json table(const std::string& collective, int gpus, int nodes, const json& points) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cluster/measured.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/texts.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +11,8 @@
 namespace {
 
 using namespace dipsim;
+using test::contains;
+using test::replaced;
 
 /// As nccl-tests prints it.
 const std::string kText =
@@ -64,20 +67,6 @@ std::string refusal(const std::string& text) {
   const Error error = test::error_of([&] { read_nccl_tests(text, "run.txt"); });
   CHECK(error.kind() == ErrorKind::Input);
   return error.what();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  if (!found) {
-    MESSAGE(text);
-  }
-  return found;
-}
-
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), with);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "sim/core/files.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/texts.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,6 +18,8 @@
 namespace {
 
 using namespace dipsim;
+using test::contains;
+using test::replaced;
 
 GpuId gpu(int number) { return GpuId(number); }
 
@@ -66,20 +69,6 @@ std::string refusal(const std::string& text) {
   });
   CHECK(error.kind() == ErrorKind::Input);
   return error.what();
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  if (!found) {
-    MESSAGE(text);
-  }
-  return found;
-}
-
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  const std::size_t at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, what.size(), with);
 }
 
 DeviceKind kind_on(const Topology& graph, int link, int end) {
