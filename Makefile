@@ -4,6 +4,7 @@
 # make asan    the tests under the address and undefined-behaviour sanitizers
 # make bench   the benchmarks; results in out/bench.json
 # make validation PUBLISHED=DIR   docs/validation.md anew, from the tables of published measurements in DIR
+# make paper   docs/paper.md anew: the experiments of the DIP paper (minutes)
 # make lint    format, self-contained headers, clang-tidy;  make format   rewrite in place
 # make clean   remove build/ and out/
 
@@ -12,7 +13,7 @@ RELEASE := build/release
 DIPSIM := $(RELEASE)/dipsim
 
 .DEFAULT_GOAL := build
-.PHONY: run test build asan tsan bench validation lint format clean packages packages-dev configure
+.PHONY: run test build asan tsan bench validation paper lint format clean packages packages-dev configure
 
 run: configure
 	cmake --build --preset release -j $(JOBS) --target dipsim
@@ -38,6 +39,10 @@ validation: build
 	@test -n "$(PUBLISHED)" || { echo "PUBLISHED=DIR must name the folder of the tables"; exit 2; }
 	$(DIPSIM) validate --published "$(PUBLISHED)" --format markdown > docs/validation.md.new
 	mv docs/validation.md.new docs/validation.md
+
+paper: build
+	$(DIPSIM) validate --paper --format markdown > docs/paper.md.new
+	mv docs/paper.md.new docs/paper.md
 
 lint: packages-dev configure
 	scripts/own_files.sh | xargs clang-format-19 --dry-run --Werror

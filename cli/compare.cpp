@@ -78,12 +78,16 @@ void run_compare(const CLI::App& app, const CompareFlags& flags) {
   require_known_names(conditions, spec, setup);
   Comparison comparison;
   {
-    ProgressLine progress("comparing", flags.output.quiet);
+    ProgressLine progress("comparing: replica plans", flags.output.quiet);
     comparison = compare(
         spec, setup,
         {.jobs = static_cast<std::size_t>(flags.jobs),
          .stop = interrupt.token(),
-         .progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); }});
+         .progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); },
+         .placing =
+             [&](const std::string& schedule, std::size_t tried) {
+               progress.note(fmt::format("placing {}: {} placements tried", schedule, tried));
+             }});
   }
   if (comparison.schedules.empty()) {
     throw Interrupted{};

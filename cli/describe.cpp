@@ -80,12 +80,13 @@ Table describe_model(const std::string& name_or_path) {
   const std::vector<PlacedModule> placed = place_modules(model, {});
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const ModuleSpec& spec = placed[i].spec;
-    const double blocks = parameters_of(placed[i], Part::Block) * spec.layers;
     const std::vector<double> layers = layer_parameters(placed[i]);
     double all = 0.0;
     for (const double parameters : layers) {
       all += parameters;
     }
+    const double blocks =
+        all - parameters_of(placed[i], Part::First) - parameters_of(placed[i], Part::Last);
     table.rows.push_back(
         {text_cell(spec.name), text_cell(std::string(name_of(model.modules[i].feed))),
          whole_cell(spec.layers), whole_cell(spec.hidden), whole_cell(spec.ffn),
@@ -122,18 +123,55 @@ Table describe_gpu(const Gpu& gpu) {
   return table;
 }
 
+std::string node_text(const Cluster& cluster) {
+  return cluster.node_links.kind == NodeKind::Pcie
+             ? fmt::format("PCIe, {} GPUs per switch", cluster.node_links.gpus_per_switch)
+             : "NVLink, every GPU to every other";
+}
+
+std::string fabric_text(const Cluster& cluster) {
+  if (!cluster.fabric) {
+    return "none: every network card reaches every other at full speed";
+  }
+  return fmt::format("{}, {} nodes per leaf switch, oversubscription {}",
+                     name_of(cluster.fabric->kind), cluster.fabric->nodes_per_leaf,
+                     shortest(cluster.fabric->oversubscription));
+}
+
+/// What goes before the model, and which GPUs are slow.
+void add_exceptions(const Cluster& cluster, std::vector<Note>& notes) {
+  for (const MeasuredTable& table : cluster.measured) {
+    notes.push_back(
+        {"measured", fmt::format("{} on {} GPUs in {} nodes, {} sizes from {} to {} bytes ({})",
+                                 kind_name(table), table.members, table.nodes, table.points.size(),
+                                 shortest(table.points.front().bytes),
+                                 shortest(table.points.back().bytes), table.source)});
+  }
+  for (const SlowGpu& slow : cluster.slow_gpus) {
+    notes.push_back(
+        {"slow GPU", fmt::format("{} at {} of full speed", slow.gpu.value, shortest(slow.speed))});
+  }
+}
+
 Table describe_cluster(const std::string& name_or_path) {
   const Cluster cluster = load_cluster(name_or_path);
-  return facts({{"cluster", cluster.title},
-                {"GPU", cluster.gpu.title + " (dipsim describe " + cluster.gpu.name + ")"},
-                {"nodes", std::to_string(cluster.nodes)},
-                {"GPUs per node", std::to_string(cluster.gpus_per_node)},
-                {"NVLink, one way, GB/s", shortest(cluster.nvlink_gbytes_per_s)},
-                {"network per GPU, one way, GB/s", shortest(cluster.nic_gbytes_per_s)},
-                {"to host memory per GPU, one way, GB/s", shortest(cluster.host_gbytes_per_s)},
-                {"reserved per GPU, GiB", shortest(cluster.reserved_gib)},
-                {"usable share of memory", shortest(cluster.usable_memory_fraction)},
-                {"limit per GPU, GiB", shortest(to_gib(cluster.memory_limit()))}});
+  std::vector<Note> notes = {
+      {"cluster", cluster.title},
+      {"GPU", cluster.gpu.title + " (dipsim describe " + cluster.gpu.name + ")"},
+      {"nodes", std::to_string(cluster.nodes)},
+      {"GPUs per node", std::to_string(cluster.gpus_per_node)},
+      {"inside a node", node_text(cluster)},
+      {"between nodes", fabric_text(cluster)},
+      {"NVLink, one way, GB/s", shortest(cluster.nvlink_gbytes_per_s)},
+      {"network per GPU, one way, GB/s", shortest(cluster.nic_gbytes_per_s)},
+      {"to host memory per GPU, one way, GB/s", shortest(cluster.host_gbytes_per_s)},
+      {"reserved per GPU, GiB",
+       shortest(cluster.reserved_gib) +
+           " (context, communication buffers, library workspaces, fragmentation)"},
+      {"usable share of memory", shortest(cluster.usable_memory_fraction)},
+      {"limit per GPU, GiB", shortest(to_gib(cluster.memory_limit()))}};
+  add_exceptions(cluster, notes);
+  return facts(std::move(notes));
 }
 
 Table describe_plan(const std::string& path) {

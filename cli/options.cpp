@@ -76,7 +76,7 @@ void OutputFlags::add(CLI::App& app) {
   app.add_flag("--quiet", quiet, "nothing on stderr but errors");
 }
 
-void EngineFlags::add(CLI::App& app) {
+void EngineFlags::add(CLI::App& app, const std::string& contention_default) {
   app.add_option("--lanes", lanes,
                  "what a transfer queues behind: pair-direction, pair, rank or copy-engine")
       ->capture_default_str()
@@ -95,6 +95,12 @@ void EngineFlags::add(CLI::App& app) {
   add_whole(app, "--jitter-seed", jitter_seed, 0, std::numeric_limits<std::int64_t>::max(),
             "seed of the noise")
       ->group("Engine");
+  app.add_option("--contention", contention,
+                 fmt::format("on: transfers, collectives and copies share links, and slow the "
+                             "passes beside them; off [{}]",
+                             contention_default))
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group("Engine");
 }
 
 EngineOptions EngineFlags::options() const {
@@ -102,7 +108,8 @@ EngineOptions EngineFlags::options() const {
           .send = send_mode_of(send, "--send"),
           .host_issue = round_to_duration(host_issue_us * 1e-6, "--host-issue-us"),
           .jitter = jitter,
-          .seed = static_cast<std::uint64_t>(jitter_seed)};
+          .seed = static_cast<std::uint64_t>(jitter_seed),
+          .contention = contention == "on"};
 }
 
 void EngineFlags::apply(const CLI::App& app, EngineOptions& engine) const {
@@ -112,6 +119,7 @@ void EngineFlags::apply(const CLI::App& app, EngineOptions& engine) const {
   engine.host_issue = given(app, "--host-issue-us") ? own.host_issue : engine.host_issue;
   engine.jitter = given(app, "--jitter") ? own.jitter : engine.jitter;
   engine.seed = given(app, "--jitter-seed") ? own.seed : engine.seed;
+  engine.contention = given(app, "--contention") ? own.contention : engine.contention;
 }
 
 void ExperimentFlags::add_workload(CLI::App& app) {
@@ -139,9 +147,16 @@ void ExperimentFlags::add_workload(CLI::App& app) {
   whole("--tp", tp, 1, kMaxParallel, "tensor-parallel GPUs per rank [the model's]");
   whole("--pp", pp, 1, kMaxParallel, "pipeline ranks [the model's]");
   whole("--dp", dp, 1, kMaxParallel, "data-parallel replicas [the model's]");
+  whole("--cp", cp, 1, kMaxParallel, "context-parallel GPUs per rank [the model's]");
+  whole("--ep", ep, 1, kMaxParallel, "expert-parallel GPUs [the model's]");
   add_number(app, "--usable-memory-fraction", usable_memory_fraction, 0.01, 1.0,
              "share of GPU memory that a plan may use [the cluster's]")
       ->default_str("");
+  app.add_option(
+         "--slow", slow,
+         "GPU=SPEED or nodeNODE=SPEED, numbered from 0, may be repeated: what if this GPU, "
+         "or\nevery GPU of this node, computed at 0.001 to 1 times its speed [the cluster's]")
+      ->allow_extra_args(false);
 }
 
 void ExperimentFlags::add(CLI::App& app, bool several) {
@@ -166,7 +181,7 @@ void ExperimentFlags::add(CLI::App& app, bool several) {
   } else {
     app.add_option("--schedule", schedules, syntax)->required();
   }
-  engine.add(app);
+  engine.add(app, defaults.engine.contention ? "on" : "off");
 }
 
 ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
@@ -200,6 +215,8 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   replace_number("--tp", tp, spec.tp);
   replace_number("--pp", pp, spec.pp);
   replace_number("--dp", dp, spec.dp);
+  replace_number("--cp", cp, spec.cp);
+  replace_number("--ep", ep, spec.ep);
   if (given(app, "--seed")) {
     spec.seed = static_cast<std::uint64_t>(seed);
   }
@@ -208,6 +225,12 @@ ExperimentSpec ExperimentFlags::spec(const CLI::App& app) const {
   }
   if (given(app, "--usable-memory-fraction")) {
     spec.usable_memory_fraction = usable_memory_fraction;
+  }
+  if (given(app, "--slow")) {
+    spec.slow_gpus.clear();
+    for (const std::string& text : slow) {
+      spec.slow_gpus.push_back(parse_speed_entry(text, "--slow"));
+    }
   }
   engine.apply(app, spec.engine);
   check(spec);

@@ -44,24 +44,37 @@ struct OutputFlags {
   [[nodiscard]] Format parsed() const { return format_of(format); }
 };
 
-/// --lanes --send --host-issue-us --jitter --jitter-seed
+/// --lanes --send --host-issue-us --jitter --jitter-seed --contention
 struct EngineFlags {
   std::string lanes = "pair-direction";
   std::string send = "eager";
   double host_issue_us = 0.0;
   double jitter = 0.0;
   std::int64_t jitter_seed = 0;
+  std::string contention;
 
-  void add(CLI::App& app);
+  /// `contention_default`: what holds where nobody says, for the help.
+  void add(CLI::App& app, const std::string& contention_default);
   [[nodiscard]] EngineOptions options() const;
   /// Replaces in `engine` what the user gave.
   void apply(const CLI::App& app, EngineOptions& engine) const;
 };
 
 /// What ExperimentFlags::add_workload() adds.
-inline constexpr std::array<const char*, 11> kWorkloadFlags = {
-    "--model",   "--cluster", "--trace", "--profile", "--microbatches",          "--seed",
-    "--compose", "--tp",      "--pp",    "--dp",      "--usable-memory-fraction"};
+inline constexpr std::array<const char*, 14> kWorkloadFlags = {"--model",
+                                                               "--cluster",
+                                                               "--trace",
+                                                               "--profile",
+                                                               "--microbatches",
+                                                               "--seed",
+                                                               "--compose",
+                                                               "--tp",
+                                                               "--pp",
+                                                               "--dp",
+                                                               "--cp",
+                                                               "--ep",
+                                                               "--usable-memory-fraction",
+                                                               "--slow"};
 
 /// The experiment: a file, or flags, or a file with some of its values replaced by flags.
 struct ExperimentFlags {
@@ -79,7 +92,10 @@ struct ExperimentFlags {
   std::int64_t tp = 0;
   std::int64_t pp = 0;
   std::int64_t dp = 0;
+  std::int64_t cp = 0;
+  std::int64_t ep = 0;
   double usable_memory_fraction = 0.0;
+  std::vector<std::string> slow;
   EngineFlags engine;
 
   /// Everything. `several`: --schedules LIST and --iterations, else --schedule NAME.

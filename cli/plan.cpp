@@ -29,7 +29,17 @@ void run_plan(const CLI::App& app, const PlanFlags& flags) {
   const ExperimentSpec spec = flags.experiment.spec(app);
   // Only the asked-for batch is planned; the placement rests on it too.
   const Setup setup = prepare_iteration(spec, static_cast<std::size_t>(flags.iteration));
-  const Comparison comparison = compare(spec, setup, {});
+  Comparison comparison;
+  {
+    ProgressLine progress("planning: replica plans", flags.output.quiet);
+    comparison = compare(
+        spec, setup,
+        {.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); },
+         .placing =
+             [&](const std::string& schedule, std::size_t tried) {
+               progress.note(fmt::format("placing {}: {} placements tried", schedule, tried));
+             }});
+  }
   const bool fits = comparison.schedules.front().iterations.front().fits;
   if (fits) {
     write_file(flags.out, plan_text(comparison, 0, static_cast<std::size_t>(flags.iteration),

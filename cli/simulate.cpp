@@ -164,7 +164,7 @@ void add_simulate(CLI::App& app) {
   command.add_option("--schedule", flags->schedule, "dipsim list schedules")
       ->capture_default_str()
       ->group(group);
-  flags->engine.add(command);
+  flags->engine.add(command, "the plan's own; off without a cluster");
   command.add_option("--out", flags->out, "folder for report.html, timeline, trace and plan");
   flags->output.add(command);
   command.callback([&command, flags] {

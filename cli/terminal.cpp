@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -30,21 +31,42 @@ ProgressLine::~ProgressLine() {
   }
 }
 
-void ProgressLine::update(std::size_t done, std::size_t total) {
+bool ProgressLine::due() {
   constexpr std::chrono::seconds kSilence{2};
   constexpr std::chrono::milliseconds kPause{100};
-  const std::lock_guard lock(mutex_);
   const auto now = steady_clock::now();
   if (!enabled_ || now - start_ < kSilence || now - last_ < kPause) {
-    return;
+    return false;
   }
   last_ = now;
   shown_ = true;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
-  const double rate = static_cast<double>(done) / seconds;
-  const double left = rate > 0.0 ? static_cast<double>(total - done) / rate : 0.0;
-  fmt::print(stderr, "\r\x1b[K{} {}/{}, {:.1f}/s, {:.0f} s left", what_, done, total, rate, left);
+  return true;
+}
+
+void ProgressLine::update(std::size_t done, std::size_t total) {
+  const std::lock_guard lock(mutex_);
+  if (!counting_) {  // what came before the first one says nothing about the rate
+    counting_ = steady_clock::now();
+    before_ = done;
+  }
+  done_ = std::max(done_, done);  // reports of several threads may overtake one another
+  if (!due()) {
+    return;
+  }
+  const double seconds = std::chrono::duration<double>(last_ - *counting_).count();
+  const double rate =
+      seconds > 0.0 ? static_cast<double>(done_ - std::min(done_, before_)) / seconds : 0.0;
+  const double left = rate > 0.0 ? static_cast<double>(total - std::min(done_, total)) / rate : 0.0;
+  fmt::print(stderr, "\r\x1b[K{} {}/{}, {:.1f}/s, {:.0f} s left", what_, done_, total, rate, left);
   std::fflush(stderr);
+}
+
+void ProgressLine::note(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (due()) {
+    fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+  }
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -24,12 +25,21 @@ class ProgressLine {
   /// Thread-safe.
   void update(std::size_t done, std::size_t total);
 
+  /// Shows this text instead: what goes on while no total is known.
+  void note(const std::string& text);
+
  private:
+  /// Whether the line may be written now; holds back what comes too fast. Under the lock.
+  bool due();
+
   std::string what_;
   bool enabled_;
   bool shown_ = false;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_;
+  std::optional<std::chrono::steady_clock::time_point> counting_;  ///< since the first update
+  std::size_t before_ = 0;                                         ///< done at the first update
+  std::size_t done_ = 0;                                           ///< the most that was reported
   std::mutex mutex_;
 };
 

@@ -22,10 +22,16 @@ namespace {
 /// What all variants of one schedule did on one iteration.
 using Outcomes = std::vector<Outcome>;
 
-/// The schedule under the chosen variant.
-ScheduleResult result_of(const PlacedSchedule& schedule, const std::vector<Outcomes>& iterations,
+/// An iteration whose plans were kept, for the pictures.
+struct Sample {
+  std::size_t iteration = 0;
+  const Batch& batch;
+};
+
+/// The schedule under the chosen variant. Takes over its plan of the sample.
+ScheduleResult result_of(const PlacedSchedule& schedule, std::vector<Outcomes>& iterations,
                          std::span<const VariantRecord> records, std::size_t chosen,
-                         const Batch& sample, const EngineOptions& engine) {
+                         const Sample& sample, const Machine& machine) {
   const PlannerOptions& options = schedule.variants()[chosen].options;
   const bool per_pair = schedule.choice().info->chooses_memory && options.dip.memory_choice;
   ScheduleResult result{
@@ -33,7 +39,8 @@ ScheduleResult result_of(const PlacedSchedule& schedule, const std::vector<Outco
       .recompute = per_pair ? "per pair" : std::string(name_of(options.recompute)),
       .notes = {},
       .iterations = {},
-      .sample = schedule.plan(sample, chosen)};
+      .sample = schedule.restore(sample.batch, chosen,
+                                 *std::move(iterations[sample.iteration][chosen].plan))};
   if (schedule.choice().info->chooses_memory && !per_pair) {
     result.recompute = recompute_of(result.sample.graph, result.sample.schedule);
   }
@@ -47,7 +54,7 @@ ScheduleResult result_of(const PlacedSchedule& schedule, const std::vector<Outco
   for (const Outcomes& outcomes : iterations) {
     result.iterations.push_back(outcomes[chosen].result);
   }
-  result.sample.timeline = simulate(result.sample.graph, result.sample.schedule, engine);
+  result.sample.timeline = machine.run(result.sample.graph, result.sample.schedule);
   return result;
 }
 
@@ -62,20 +69,82 @@ auto naming(const std::string& schedule, const Body& body) {
   }
 }
 
-std::vector<PlacedSchedule> place_all(const ExperimentSpec& spec, const Setup& setup,
-                                      std::size_t jobs) {
-  std::vector<PlacedSchedule> placed;
-  placed.reserve(spec.schedules.size());
-  for (const std::string& text : spec.schedules) {
-    placed.push_back(naming(text, [&] {
-      ScheduleChoice choice = parse_schedule(text, "schedules");
-      choice.options.dip.jobs = jobs;
-      const ScheduleInfo& info = *choice.info;
-      return PlacedSchedule(std::move(choice), setup.lowering_of(info),
-                            setup.batches_of(info)[setup.representative]);
-    }));
+/// Counts what all threads report, for the caller's callbacks.
+class Watch {
+ public:
+  explicit Watch(const RunControl& control) : control_(control) {}
+
+  [[nodiscard]] PlanControl of_schedule(const std::string& name) {
+    PlanControl control{.jobs = control_.jobs, .stop = control_.stop};
+    if (control_.progress) {
+      control.planned = [this](std::size_t replicas) {
+        const std::size_t done = planned_ += replicas;
+        control_.progress(std::min(done, total_.load()), total_);
+      };
+    }
+    if (control_.placing) {
+      control.tried = [this, name] { control_.placing(name, ++tried_); };
+    }
+    return control;
   }
-  return placed;
+
+  void expect(std::size_t replica_plans) { total_ = replica_plans; }
+
+ private:
+  const RunControl& control_;
+  std::atomic<std::size_t> planned_{0};
+  std::atomic<std::size_t> total_{0};
+  std::atomic<std::size_t> tried_{0};
+};
+
+/// What is asked for by name must not be left out without a word.
+void require_host_link(const ScheduleChoice& choice, const Cluster& cluster) {
+  if (choice.options.dip.offload.value_or(false) && cluster.host_gbytes_per_s == 0.0) {
+    fail_input("offload=on",
+               fmt::format("cluster {} has no link to host memory (host_gbytes_per_s 0); legal: "
+                           "offload=off",
+                           cluster.name));
+  }
+}
+
+std::vector<PlacedSchedule> place_all(const ExperimentSpec& spec, const Setup& setup,
+                                      const RunControl& control, Watch& watch) {
+  std::vector<std::optional<PlacedSchedule>> placed(spec.schedules.size());
+  parallel_for(
+      placed.size(), control.jobs,
+      [&](std::size_t s) {
+        const std::string& text = spec.schedules[s];
+        naming(text, [&] {
+          ScheduleChoice choice = parse_schedule(text, "schedules");
+          require_host_link(choice, setup.lowering->cluster());
+          choice.options.control = watch.of_schedule(text);
+          const ScheduleInfo& info = *choice.info;
+          placed[s].emplace(choice, setup.lowering_of(info),
+                            setup.batches_of(info)[setup.representative]);
+        });
+      },
+      control.stop);
+  throw_if_stopped(control.stop);
+  std::vector<PlacedSchedule> all;
+  for (std::optional<PlacedSchedule>& each : placed) {
+    all.push_back(*std::move(each));
+  }
+  return all;
+}
+
+/// Plans of one replica that a comparison makes.
+std::size_t replica_plans(std::span<const PlacedSchedule> schedules, const Setup& setup) {
+  std::size_t plans = 0;
+  for (const PlacedSchedule& schedule : schedules) {
+    const Problem& problem = setup.lowering_of(*schedule.choice().info).problem();
+    plans += schedule.variants().size() * static_cast<std::size_t>(problem.replicas);
+  }
+  return plans * setup.batches.size();
+}
+
+Machine machine_of(const PlacedSchedule& schedule, const Setup& setup,
+                   const EngineOptions& engine) {
+  return {.engine = engine, .cluster = &setup.lowering_of(*schedule.choice().info).cluster()};
 }
 
 /// All runs of a comparison: row iteration * schedules + schedule.
@@ -89,18 +158,20 @@ Runs run_all(const std::vector<PlacedSchedule>& schedules, const ExperimentSpec&
   const std::size_t width = schedules.size();
   const std::size_t total = width * setup.batches.size();
   Runs runs{std::vector<Outcomes>(total), std::vector<std::uint8_t>(total, 0)};
-  std::atomic<std::size_t> done{0};
   // Iterations outside, schedules inside: a stop leaves whole iterations to compare.
   parallel_for(
       total, control.jobs,
       [&](std::size_t i) {
         const PlacedSchedule& schedule = schedules[i % width];
-        runs.outcomes[i] = naming(schedule.choice().label, [&] {
-          return schedule.run(setup.batches_of(*schedule.choice().info)[i / width], spec.engine);
-        });
-        runs.ended[i] = 1;
-        if (control.progress) {
-          control.progress(++done, total);
+        const std::size_t iteration = i / width;
+        const bool keep = iteration == 0 || iteration == setup.representative;
+        try {
+          runs.outcomes[i] = naming(schedule.choice().label, [&] {
+            return schedule.run(setup.batches_of(*schedule.choice().info)[iteration],
+                                machine_of(schedule, setup, spec.engine), keep);
+          });
+          runs.ended[i] = 1;
+        } catch (const Stopped&) {  // has not ended
         }
       },
       control.stop);
@@ -113,11 +184,11 @@ struct Finding {
   std::string left_out;
 };
 
-Finding finding_of(const PlacedSchedule& schedule, const std::vector<Outcomes>& iterations,
-                   const Batch& sample, const EngineOptions& engine) {
+Finding finding_of(const PlacedSchedule& schedule, std::vector<Outcomes>& iterations,
+                   const Sample& sample, const Machine& machine) {
   const std::vector<VariantRecord> records = records_of(schedule.variants(), iterations);
   if (const std::optional<std::size_t> chosen = best_variant(records)) {
-    return {.result = result_of(schedule, iterations, records, *chosen, sample, engine),
+    return {.result = result_of(schedule, iterations, records, *chosen, sample, machine),
             .left_out = {}};
   }
   return {.result = std::nullopt,
@@ -126,19 +197,40 @@ Finding finding_of(const PlacedSchedule& schedule, const std::vector<Outcomes>& 
                                   records.front().impossible)};
 }
 
-/// The findings of all schedules on the first `iterations` iterations.
+/// What is left of a comparison: all of it, or what a stop leaves.
+struct Finished {
+  std::size_t iterations = 0;
+  std::vector<std::size_t> schedules;  ///< that have ended all of these
+};
+
+Finished finished(std::span<const std::uint8_t> ended, std::size_t width) {
+  Finished left;
+  const auto unfinished = std::ranges::find(ended, 0);
+  left.iterations = static_cast<std::size_t>(unfinished - ended.begin()) / width;
+  for (std::size_t s = 0; s < width; ++s) {
+    if (left.iterations > 0 || ended[s] != 0) {
+      left.schedules.push_back(s);
+    }
+  }
+  left.iterations = left.schedules.empty() ? 0 : std::max<std::size_t>(left.iterations, 1);
+  return left;
+}
+
+/// The findings of the schedules that are left.
 std::vector<Finding> findings_of(const std::vector<PlacedSchedule>& schedules, Runs runs,
-                                 std::size_t iterations, const Setup& setup, std::size_t sample,
+                                 const Finished& left, const Setup& setup, std::size_t sample,
                                  const EngineOptions& engine, std::size_t jobs) {
-  std::vector<Finding> findings(schedules.size());
-  parallel_for(schedules.size(), jobs, [&](std::size_t s) {
+  std::vector<Finding> findings(left.schedules.size());
+  parallel_for(findings.size(), jobs, [&](std::size_t f) {
+    const std::size_t s = left.schedules[f];
     std::vector<Outcomes> own;
-    own.reserve(iterations);
-    for (std::size_t k = 0; k < iterations; ++k) {
+    own.reserve(left.iterations);
+    for (std::size_t k = 0; k < left.iterations; ++k) {
       own.push_back(std::move(runs.outcomes[k * schedules.size() + s]));
     }
     const std::vector<Batch>& batches = setup.batches_of(*schedules[s].choice().info);
-    findings[s] = finding_of(schedules[s], own, batches[sample], engine);
+    findings[f] = finding_of(schedules[s], own, {.iteration = sample, .batch = batches[sample]},
+                             machine_of(schedules[s], setup, engine));
   });
   return findings;
 }
@@ -146,12 +238,6 @@ std::vector<Finding> findings_of(const std::vector<PlacedSchedule>& schedules, R
 }  // namespace
 
 Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunControl& control) {
-  const std::vector<PlacedSchedule> schedules = place_all(spec, setup, control.jobs);
-  Runs runs = run_all(schedules, spec, setup, control);
-  const auto unfinished = std::ranges::find(runs.ended, 0);
-  const auto iterations =
-      static_cast<std::size_t>(unfinished - runs.ended.begin()) / schedules.size();
-
   Comparison comparison{.title = setup.title,
                         .inputs = setup.inputs,
                         .loads = setup.loads,
@@ -160,14 +246,32 @@ Comparison compare(const ExperimentSpec& spec, const Setup& setup, const RunCont
                         .warnings = setup.warnings,
                         .sample_iteration = setup.representative,
                         .requested_iterations = setup.batches.size()};
-  for (LoadSeries& load : comparison.loads) {
-    load.per_iteration.resize(iterations);
+  Watch watch(control);
+  std::vector<PlacedSchedule> schedules;
+  Finished left;
+  Runs runs;
+  try {
+    schedules = place_all(spec, setup, control, watch);
+    watch.expect(replica_plans(schedules, setup));
+    runs = run_all(schedules, spec, setup, control);
+    left = finished(runs.ended, schedules.size());
+  } catch (const Stopped&) {  // nothing is left
   }
-  if (iterations == 0) {
+  for (LoadSeries& load : comparison.loads) {
+    load.per_iteration.resize(left.iterations);
+  }
+  if (left.iterations == 0) {
     return comparison;
   }
-  comparison.sample_iteration = std::min(setup.representative, iterations - 1);
-  for (Finding& finding : findings_of(schedules, std::move(runs), iterations, setup,
+  comparison.sample_iteration = setup.representative < left.iterations ? setup.representative : 0;
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    if (std::ranges::find(left.schedules, s) == left.schedules.end()) {
+      comparison.warnings.push_back(
+          fmt::format("left out, as it was interrupted before it had planned iteration 0: {}",
+                      schedules[s].choice().label));
+    }
+  }
+  for (Finding& finding : findings_of(schedules, std::move(runs), left, setup,
                                       comparison.sample_iteration, spec.engine, control.jobs)) {
     if (finding.result) {
       comparison.schedules.push_back(*std::move(finding.result));

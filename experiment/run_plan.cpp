@@ -37,8 +37,9 @@ std::vector<Note> inputs_of(const PlanFile& plan, const EngineOptions& engine) {
 
 Comparison run_plan(PlanFile plan, const EngineOptions& engine) {
   PlanRun run{.graph = std::move(plan.graph), .schedule = std::move(plan.schedule), .timeline = {}};
-  run.timeline = simulate(run.graph, run.schedule, engine);
-  IterationResult measured = measure(run, engine);
+  const Machine machine{.engine = engine, .cluster = plan.cluster ? &*plan.cluster : nullptr};
+  run.timeline = machine.run(run.graph, run.schedule);
+  IterationResult measured = measure(run, machine);
   std::vector<Note> notes = run.graph.placement.notes;
   notes.push_back(
       {"peak pairs in flight per rank",

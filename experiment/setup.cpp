@@ -23,6 +23,8 @@ ParallelPlan plan_of(const ExperimentSpec& spec, const LmmModel& model) {
   plan.tp = spec.tp.value_or(plan.tp);
   plan.pp = spec.pp.value_or(plan.pp);
   plan.dp = spec.dp.value_or(plan.dp);
+  plan.cp = spec.cp.value_or(plan.cp);
+  plan.ep = spec.ep.value_or(plan.ep);
   return plan;
 }
 
@@ -98,11 +100,30 @@ std::vector<Note> inputs_of(const ExperimentSpec& spec, const ParallelPlan& plan
                              {"pp", std::to_string(plan.pp)},
                              {"dp", std::to_string(plan.dp)},
                              {"profile", spec.profile.empty() ? "shipped" : spec.profile},
-                             {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)}};
+                             {"usable_memory_fraction", shortest(cluster.usable_memory_fraction)},
+                             {"slow_gpus", text_of(spec.slow_gpus)}};
+  if (plan.cp > 1) {
+    notes.push_back({"cp", std::to_string(plan.cp)});
+  }
+  if (plan.ep > 1) {
+    notes.push_back({"ep", std::to_string(plan.ep)});
+  }
   for (Note& note : engine_notes(spec.engine)) {
     notes.push_back(std::move(note));
   }
   return notes;
+}
+
+/// GPUs that are slow but take no part: most likely a wrong number.
+void warn_of_idle_slow_gpus(const Cluster& cluster, const ParallelPlan& plan, Setup& setup) {
+  const int used = plan.rank_gpus() * plan.pp * plan.dp;
+  for (const SlowGpu& slow : cluster.slow_gpus) {
+    if (slow.gpu.value >= used) {
+      setup.warnings.push_back(fmt::format(
+          "GPU {} is slow but takes no part: the plan has GPUs 0 to {}", slow.gpu.value, used - 1));
+      return;
+    }
+  }
 }
 
 /// What composing did so far, summed over iterations.
@@ -141,6 +162,8 @@ Opened open(const ExperimentSpec& spec) {
   if (!spec.profile.empty()) {
     cluster.gpu.profile = load_profile(spec.profile);
   }
+  cluster.slow_gpus = with_speeds(std::move(cluster.slow_gpus),
+                                  slow_gpus(spec.slow_gpus, cluster.nodes, cluster.gpus_per_node));
   const ParallelPlan plan = plan_of(spec, model);
   const WorkloadOptions options{.tokens = model.tokens,
                                 .packing = model.packing,
@@ -155,9 +178,10 @@ Opened open(const ExperimentSpec& spec) {
                 .compose = spec.compose,
                 .composed = {},
                 .workload = {}};
-  opened.setup.title =
-      fmt::format("{} on {} × {}", model.title, plan.tp * plan.pp * plan.dp, cluster.gpu.title);
+  opened.setup.title = fmt::format("{} on {} × {}", model.title,
+                                   plan.rank_gpus() * plan.pp * plan.dp, cluster.gpu.title);
   opened.setup.inputs = inputs_of(spec, plan, cluster);
+  warn_of_idle_slow_gpus(cluster, plan, opened.setup);
   for (const LoadKind& kind : kLoadKinds) {
     opened.setup.loads.push_back({std::string(kind.name), {}});
   }
@@ -237,7 +261,9 @@ void pack(Opened& opened, std::size_t iteration) {
 Setup finish(Opened opened) {
   Setup& setup = opened.setup;
   drop_empty(setup.loads);
-  setup.warnings = opened.workload->warnings();
+  for (std::string& warning : opened.workload->warnings()) {
+    setup.warnings.push_back(std::move(warning));
+  }
   if (opened.composed.iterations > 0) {
     report_composed(opened.composed, opened.replicas, opened.workload->name(), setup);
   }

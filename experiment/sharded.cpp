@@ -14,7 +14,8 @@ ParallelPlan sharded_plan(const ParallelPlan& plan) {
   ParallelPlan sharded = plan;
   sharded.tp = 1;
   sharded.pp = 1;
-  sharded.dp = plan.tp * plan.pp * plan.dp;
+  sharded.cp = 1;
+  sharded.dp = plan.rank_gpus() * plan.pp * plan.dp;
   sharded.zero = 3;
   return sharded;
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/single.hpp"
 
+#include "experiment/stragglers.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/parallel.hpp"
 #include "sim/graph/bound.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -61,6 +64,7 @@ bool PlacedSchedule::repeats(const Variant& variant, const Placed& placed) const
     const PlannerOptions& earlier = variants_[row].options;
     if (earlier.recompute == variant.options.recompute &&
         earlier.chunks_per_rank == variant.options.chunks_per_rank &&
+        placed_[row].placement.ranks == placed.placement.ranks &&
         placed_[row].placement.chunks == placed.placement.chunks) {
       return true;
     }
@@ -78,33 +82,77 @@ PlacedSchedule::Placed PlacedSchedule::place(const Variant& variant,
   return placed;
 }
 
-PlanRun PlacedSchedule::plan(const Batch& batch, std::size_t variant) const {
+std::optional<Placement> PlacedSchedule::own_placement(const Batch& batch,
+                                                       std::size_t variant) const {
+  if (!variants_[variant].options.place_each_batch) {
+    return std::nullopt;
+  }
+  Placement own = placed_[variant].planner->place(lowering_, batch);
+  own.notes.push_back({"placed", kPlacedEachBatch});
+  return own;
+}
+
+TaskGraph PlacedSchedule::lower(const Batch& batch, std::size_t variant,
+                                const std::optional<Placement>& own) const {
   const Placed& placed = placed_[variant];
-  if (placed.impossible) {
-    throw Error(*placed.impossible);
+  return lowering_.lower(placed.planner->slice(own ? *own : placed.placement, batch, lowering_),
+                         batch);
+}
+
+PlanRun PlacedSchedule::plan(const Batch& batch, std::size_t variant) const {
+  if (placed_[variant].impossible) {
+    throw Error(*placed_[variant].impossible);
   }
-  const Planner& planner = *placed.planner;
   PlanRun run;
-  if (variants_[variant].options.place_each_batch) {
-    Placement own = planner.place(lowering_, batch);
-    own.notes.push_back({"placed", kPlacedEachBatch});
-    run.graph = lowering_.lower(planner.slice(own, batch, lowering_), batch);
-  } else {
-    run.graph = lowering_.lower(planner.slice(placed.placement, batch, lowering_), batch);
-  }
-  run.schedule = planner.order(run.graph);
+  run.graph = lower(batch, variant, own_placement(batch, variant));
+  run.schedule = placed_[variant].planner->order(run.graph);
   return run;
 }
 
-std::vector<Outcome> PlacedSchedule::run(const Batch& batch, const EngineOptions& engine) const {
+PlanRun PlacedSchedule::restore(const Batch& batch, std::size_t variant, KeptPlan plan) const {
+  return {.graph = lower(batch, variant, plan.placement),
+          .schedule = std::move(plan.schedule),
+          .timeline = {}};
+}
+
+std::vector<Outcome> PlacedSchedule::run(const Batch& batch, const Machine& machine,
+                                         bool keep_plans) const {
+  const PlanControl& control = choice_.options.control;
   std::vector<Outcome> outcomes(variants_.size());
-  for (std::size_t variant = 0; variant < variants_.size(); ++variant) {
-    PlanRun run;
-    outcomes[variant].impossible = reason_against([&] { run = plan(batch, variant); });
-    if (!outcomes[variant].impossible) {
-      run.timeline = simulate(run.graph, run.schedule, engine);
-      outcomes[variant].result = measure(run, engine);
-    }
+  std::atomic<std::size_t> ended{0};
+  parallel_for(
+      variants_.size(), control.jobs,
+      [&](std::size_t variant) {
+        Outcome& outcome = outcomes[variant];
+        std::optional<Placement> own;
+        PlanRun run;
+        outcome.impossible = placed_[variant].impossible;
+        if (!outcome.impossible) {
+          outcome.impossible = reason_against([&] {
+            own = own_placement(batch, variant);
+            run.graph = lower(batch, variant, own);
+            throw_if_stopped(control.stop);
+            run.schedule = placed_[variant].planner->order(run.graph);
+          });
+        }
+        throw_if_stopped(control.stop);
+        if (!outcome.impossible) {
+          run.timeline = machine.run(run.graph, run.schedule);
+          outcome.result = measure(run, machine);
+          if (keep_plans) {
+            outcome.plan =
+                KeptPlan{.placement = std::move(own), .schedule = std::move(run.schedule)};
+          }
+        }
+        ++ended;
+        // A searching planner counts its replicas itself, as they end.
+        if (control.planned && (!choice_.info->chooses_memory || outcome.impossible)) {
+          control.planned(static_cast<std::size_t>(lowering_.problem().replicas));
+        }
+      },
+      control.stop);
+  if (ended < variants_.size()) {
+    throw Stopped{};
   }
   const std::optional<Error>& first = outcomes.front().impossible;
   if (first && first->kind() == ErrorKind::Input &&
@@ -114,11 +162,11 @@ std::vector<Outcome> PlacedSchedule::run(const Batch& batch, const EngineOptions
   return outcomes;
 }
 
-PlanRun PlacedSchedule::best_plan(const Batch& batch) const {
+PlanRun PlacedSchedule::best_plan(const Batch& batch, const Machine& machine) const {
   if (variants_.size() == 1) {
     return plan(batch, 0);
   }
-  const std::vector<std::vector<Outcome>> outcomes = {run(batch, {})};
+  const std::vector<std::vector<Outcome>> outcomes = {run(batch, machine)};
   return plan(batch, best_variant(records_of(variants_, outcomes)).value_or(0));
 }
 
@@ -153,7 +201,37 @@ std::vector<VariantRecord> records_of(std::span<const Variant> variants,
   return records;
 }
 
-IterationResult measure(const PlanRun& run, const EngineOptions& options) {
+namespace {
+
+/// What every rank holds and runs at its peak.
+void add_peak_contents(const PlanRun& run, IterationResult& result) {
+  std::vector<Time> at;
+  at.reserve(run.timeline.memory.size());
+  for (const MemoryCurve& curve : run.timeline.memory) {
+    at.push_back(curve.peak_at);
+  }
+  result.peak_contents = memory_contents(run.graph, run.schedule, run.timeline.spans, at);
+  for (std::size_t r = 0; r < at.size(); ++r) {
+    DIPSIM_CHECK(result.peak_contents[r].total() == run.timeline.memory[r].peak,
+                 "the contents of memory do not add up to its peak");
+  }
+  for (const TaskId pass : passes_at(run.graph, run.timeline.spans, at)) {
+    std::optional<PassName>& name = result.peak_passes.emplace_back();
+    if (pass.valid()) {
+      const Task& task = run.graph.task(pass);
+      const Work& work = run.graph.works[task.work.row()];
+      name = PassName{
+          .op = task.op,
+          .microbatch = work.portions.empty() ? MicrobatchId{} : work.portions.front().microbatch,
+          .module = work.module};
+    }
+  }
+}
+
+}  // namespace
+
+IterationResult measure(const PlanRun& run, const Machine& machine) {
+  const EngineOptions& options = machine.engine;
   const TimelineAnalysis analysis = analyze(run.graph, run.schedule, run.timeline, options.send);
   IterationResult result{.makespan = run.timeline.makespan,
                          .iteration = run.timeline.iteration,
@@ -162,6 +240,7 @@ IterationResult measure(const PlanRun& run, const EngineOptions& options) {
                          .bubble_ratio = analysis.bubble_ratio,
                          .bubble_overhead = analysis.bubble_overhead,
                          .mfu = analysis.mfu,
+                         .lost = run.timeline.lost,
                          .peak_memory = {},
                          .fits = true};
   for (std::size_t cell = 0; cell < analysis.busy.size(); ++cell) {
@@ -173,9 +252,11 @@ IterationResult measure(const PlanRun& run, const EngineOptions& options) {
     result.peak_memory.push_back(peak);
     result.fits = result.fits && peak <= run.graph.placement.ranks[r].memory_limit;
   }
+  add_peak_contents(run, result);
   if (options.jitter > 0.0) {
     result.lower_bound = Duration{0};  // it holds for the nominal times only
   }
+  add_stragglers(run, machine, analysis, result);
   DIPSIM_CHECK(result.makespan >= result.lower_bound, "a timeline beats its lower bound");
   return result;
 }

@@ -2,9 +2,9 @@
 // One schedule on one batch: the step that compare, plan and simulate share.
 #pragma once
 
+#include "experiment/machine.hpp"
 #include "experiment/variants.hpp"
 #include "sim/core/error.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/graph/batch.hpp"
 #include "sim/graph/lowering.hpp"
 #include "sim/graph/results.hpp"
@@ -16,10 +16,17 @@
 
 namespace dipsim {
 
+/// A plan without its graph, which can be lowered again.
+struct KeptPlan {
+  std::optional<Placement> placement;  ///< where it is the batch's own
+  Schedule schedule;
+};
+
 /// What one variant did on one batch.
 struct Outcome {
   IterationResult result;
   std::optional<Error> impossible;  ///< Input or Infeasible: why there is no result
+  std::optional<KeptPlan> plan;     ///< where it was asked for
 };
 
 /// A schedule whose variants are placed and ready to plan batches. Thread-safe.
@@ -38,11 +45,16 @@ class PlacedSchedule {
   [[nodiscard]] PlanRun plan(const Batch& batch, std::size_t variant) const;
 
   /// The same under the variant that is best on this batch alone.
-  [[nodiscard]] PlanRun best_plan(const Batch& batch) const;
+  [[nodiscard]] PlanRun best_plan(const Batch& batch, const Machine& machine) const;
 
-  /// All variants on one batch, row by row. Throws where none is possible and the first one's
-  /// reason is Input.
-  [[nodiscard]] std::vector<Outcome> run(const Batch& batch, const EngineOptions& engine) const;
+  /// All variants on one batch, row by row, run by `machine`, with their plans if `keep_plans`.
+  /// Throws where none is possible and the first one's reason is Input, and Stopped where the
+  /// control of the choice's options asks for it.
+  [[nodiscard]] std::vector<Outcome> run(const Batch& batch, const Machine& machine,
+                                         bool keep_plans = false) const;
+
+  /// The graph of a plan that was kept of this variant, and its schedule.
+  [[nodiscard]] PlanRun restore(const Batch& batch, std::size_t variant, KeptPlan plan) const;
 
  private:
   /// A variant that can be placed has a placement, any other one the reason.
@@ -51,6 +63,14 @@ class PlacedSchedule {
     Placement placement;
     std::optional<Error> impossible;
   };
+
+  /// The placement of the batch alone, for variants that have one.
+  [[nodiscard]] std::optional<Placement> own_placement(const Batch& batch,
+                                                       std::size_t variant) const;
+
+  /// The graph of a batch on `own`, or on the placement of all batches.
+  [[nodiscard]] TaskGraph lower(const Batch& batch, std::size_t variant,
+                                const std::optional<Placement>& own) const;
 
   [[nodiscard]] Placed place(const Variant& variant, const Batch& representative) const;
 
@@ -69,7 +89,7 @@ std::vector<VariantRecord> records_of(std::span<const Variant> variants,
 
 /// The figures of a plan that has run. Throws Internal when it beats its lower bound (without
 /// jitter).
-IterationResult measure(const PlanRun& run, const EngineOptions& options);
+IterationResult measure(const PlanRun& run, const Machine& machine);
 
 /// How many pairs offload, and how much all GPUs copy out together; nothing where none does.
 std::vector<Note> offload_notes(const TaskGraph& graph, const Schedule& schedule);

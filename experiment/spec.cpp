@@ -14,7 +14,7 @@ namespace {
 
 EngineOptions read_engine(const JsonValue& value) {
   JsonObject object = value.object();
-  EngineOptions engine;
+  EngineOptions engine = ExperimentSpec{}.engine;
   if (const auto lanes = object.find("lanes")) {
     engine.lanes = lane_policy_of(lanes->text(), lanes->where());
   }
@@ -30,6 +30,9 @@ EngineOptions read_engine(const JsonValue& value) {
   if (const auto seed = object.find("jitter_seed")) {
     engine.seed = static_cast<std::uint64_t>(seed->integer(0));
   }
+  if (const auto contention = object.find("contention")) {
+    engine.contention = contention->boolean();
+  }
   object.finish();
   return engine;
 }
@@ -44,6 +47,8 @@ void read_parallel(const JsonValue& value, ExperimentSpec& spec) {
   degree("tp", spec.tp);
   degree("pp", spec.pp);
   degree("dp", spec.dp);
+  degree("cp", spec.cp);
+  degree("ep", spec.ep);
   object.finish();
 }
 
@@ -94,6 +99,9 @@ ExperimentSpec read_experiment(const std::filesystem::path& path) {
   if (const auto usable = object.find("usable_memory_fraction")) {
     spec.usable_memory_fraction = usable->number(0.01, 1.0);
   }
+  if (const auto slow = object.find("slow_gpus")) {
+    spec.slow_gpus = read_speed_entries(*slow);
+  }
   if (const auto engine = object.find("engine")) {
     spec.engine = read_engine(*engine);
   }
@@ -128,7 +136,8 @@ std::vector<Note> engine_notes(const EngineOptions& engine) {
           {"send", std::string(name_of(engine.send))},
           {"host_issue_us", shortest(to_seconds(engine.host_issue) * 1e6)},
           {"jitter", shortest(engine.jitter)},
-          {"jitter_seed", std::to_string(engine.seed)}};
+          {"jitter_seed", std::to_string(engine.seed)},
+          {"contention", engine.contention ? "on" : "off"}};
 }
 
 }  // namespace dipsim

@@ -2,6 +2,7 @@
 // What the user asks for: a model on a cluster, fed with a trace, under some schedules.
 #pragma once
 
+#include "sim/cluster/slow_gpus.hpp"
 #include "sim/graph/engine_options.hpp"
 #include "sim/graph/task_graph.hpp"
 
@@ -24,9 +25,10 @@ struct ExperimentSpec {
   int microbatches = 64;  ///< per replica and iteration
   std::uint64_t seed = 1;
   bool compose = false;                          ///< samples are dealt anew to the microbatches
-  std::optional<int> tp, pp, dp;                 ///< none: the model's own
+  std::optional<int> tp, pp, dp, cp, ep;         ///< none: the model's own
   std::optional<double> usable_memory_fraction;  ///< none: the cluster's own
-  EngineOptions engine;
+  std::vector<SpeedEntry> slow_gpus;             ///< go before the cluster's own
+  EngineOptions engine = {.contention = true};
 };
 
 /// Limits that keep a typing error from filling the memory.

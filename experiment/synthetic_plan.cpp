@@ -32,6 +32,10 @@ PlanFile synthetic_plan(SyntheticSpec spec, ScheduleChoice choice) {
   if (choice.recompute) {
     fail_input("--schedule", "a synthetic pipeline has nothing to recompute; leave recompute= out");
   }
+  if (choice.options.dip.offload.value_or(false)) {
+    fail_input("--schedule",
+               "a synthetic pipeline has no link to host memory; leave offload=on out");
+  }
   if (choice.options.chunks_per_rank == 0) {
     choice.options.chunks_per_rank = spec.chunks;
   }
@@ -40,7 +44,7 @@ PlanFile synthetic_plan(SyntheticSpec spec, ScheduleChoice choice) {
   const std::unique_ptr<Lowering> lowering = make_synthetic(spec);
   const Batch batch = synthetic_batch(spec);
   const PlacedSchedule placed(choice, *lowering, batch);
-  PlanRun run = placed.best_plan(batch);
+  PlanRun run = placed.best_plan(batch, {});
   return {.name = choice.label,
           .title = fmt::format("synthetic pipeline, {} ranks, {} microbatches", spec.ranks,
                                spec.microbatches),

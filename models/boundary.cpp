@@ -76,17 +76,20 @@ Bytes boundary_bytes(const LmmModel& model, const std::vector<PlacedModule>& mod
                      const Chunk& to, const Work& from_work, const Work& to_work,
                      const Batch& batch) {
   std::int64_t elements = 0;
+  int tp = modules.front().tp;
   if (!from_work.module.valid()) {
     elements = alive_elements(model, modules, to.layers.front(), from_work, batch);
   } else if (from_work.module == to_work.module) {
     const PlacedModule& module = modules[from_work.module.row()];
+    tp = module.tp;
     elements = inner_elements(module, shape_of(batch, from_work, from_work.module, module.mask));
   } else {
     const bool one_to_one = model.modules[to_work.module.row()].feed == Feed::Clip;
     elements = consumed_tokens(from_work, to_work, one_to_one, batch) *
                modules[from_work.module.row()].output_width;
+    tp = std::min(modules[from_work.module.row()].tp, modules[to_work.module.row()].tp);
   }
-  return Bytes{kBf16 * elements / modules.front().tp};
+  return Bytes{kBf16 * elements / (tp * modules.front().cp)};
 }
 
 }  // namespace dipsim

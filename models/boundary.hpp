@@ -9,10 +9,11 @@
 
 namespace dipsim {
 
-/// Bytes per GPU, in bf16 and sharded over the tensor-parallel group, that a chunk hands to `to`.
+/// Bytes per GPU, in bf16 and sharded over the GPUs of the rank, that a chunk hands to `to`.
 /// Inside a module these are its tokens, for a DiT also those of the prompt; between two modules
 /// the output tokens at the width of the consumer. Where a work has no module: everything alive at
-/// the cut, outputs of modules that are still to be consumed included.
+/// the cut, outputs of modules that are still to be consumed included. Between modules of different
+/// degrees: per GPU of the smaller group, whose links the whole tensor must pass.
 Bytes boundary_bytes(const LmmModel& model, const std::vector<PlacedModule>& modules,
                      const Chunk& to, const Work& from_work, const Work& to_work,
                      const Batch& batch);

@@ -8,6 +8,7 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/ids.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -16,8 +17,8 @@
 
 namespace dipsim {
 
-/// Time of one operator on one GPU of a tensor_group() of `tp`.
-double operator_seconds(const Operator& op, const Cluster& cluster, int tp);
+/// Time of one operator on one GPU of a rank that this module is placed on.
+double operator_seconds(const Operator& op, const Cluster& cluster, const PlacedModule& module);
 
 /// Time and memory of one part of a layer on one GPU. Passes that don't exist cost nothing: w of a
 /// frozen module; i, and what is kept for it, where nothing upstream is trained either.
@@ -34,13 +35,15 @@ struct PartCost {
 };
 
 PartCost cost_of(const PlacedModule& module, Part part, const WorkShape& shape,
-                 const Cluster& cluster);
+                 const Cluster& cluster, LayerKind kind = {});
 
-/// The three parts of a module.
+/// The parts of a module.
 struct ModuleCost {
   PartCost first;
-  PartCost block;
+  std::array<PartCost, kLayerKinds> blocks;  ///< by LayerKind::index(); zero where there are none
   PartCost last;
+
+  [[nodiscard]] const PartCost& block(LayerKind kind) const { return blocks[kind.index()]; }
 };
 
 /// Remembers the costs of every (module, work shape). Thread-safe.

@@ -4,6 +4,7 @@
 #include "models/flows.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dipsim {
 
@@ -13,7 +14,21 @@ constexpr std::int32_t kNone = -1;
 
 std::int32_t size_of(const auto& container) { return static_cast<std::int32_t>(container.size()); }
 
+/// The bytes that a collective still moves in the time that is left of it.
+Bytes part_of(Bytes bytes, Duration left, Duration whole) {
+  return left == whole ? bytes
+                       : Bytes{std::llround(static_cast<double>(bytes.count) *
+                                            (static_cast<double>(left.count()) /
+                                             static_cast<double>(whole.count())))};
+}
+
 }  // namespace
+
+Duration exposed_reduction(Duration whole, int buckets, Duration beside) {
+  const Duration last = (whole + Duration{buckets - 1}) / buckets;
+  const Duration made = std::min(beside, whole);  // more would hide no more
+  return std::max(last, whole - made * (buckets - 1) / buckets);
+}
 
 Epilogue::Epilogue(const Placement& placement, const CostSource& costs)
     : reduction_of_chunk_(placement.chunks.size(), kNone),
@@ -30,8 +45,11 @@ Epilogue::Epilogue(const Placement& placement, const CostSource& costs)
       const Duration time = cost.occupied + cost.latency;
       reduction_of_set.push_back(time.count() > 0 ? size_of(reductions_) : kNone);
       if (time.count() > 0) {
-        reductions_.push_back(
-            {.chunk = ChunkId{c}, .time = time, .bytes = cost.bytes, .group = {}});
+        reductions_.push_back({.chunk = ChunkId{c},
+                               .time = time,
+                               .bytes = cost.bytes,
+                               .buckets = costs.gradient_buckets(chunk),
+                               .group = {}});
       }
     }
     reduction_of_chunk_[c] = reduction_of_set[static_cast<std::size_t>(set)];
@@ -48,7 +66,7 @@ Epilogue::Epilogue(const Placement& placement, const CostSource& costs)
     const Duration time = costs.optimizer_step(chunks[r]);
     if (time.count() > 0) {
       optimizer_of_rank_[r] = size_of(optimizers_);
-      optimizers_.push_back({RankId{r}, time});
+      optimizers_.push_back({RankId{r}, time, costs.optimizer_transient(chunks[r])});
     }
   }
 }
@@ -71,12 +89,15 @@ std::int32_t Epilogue::follower(ChunkId chunk, RankId rank) const {
   return optimizer == kNone ? kNone : size_of(reductions_) + optimizer;
 }
 
-void Epilogue::append_to(TaskGraph& graph) const {
+void Epilogue::append_to(TaskGraph& graph, std::span<const Duration> shortest) const {
   const std::int32_t first = size_of(graph.tasks);
-  append_reductions(graph);
+  append_reductions(graph, shortest);
   for (const Step& step : optimizers_) {
-    graph.tasks.push_back(
-        {.op = Op::Optimizer, .lane = Lane::Compute, .rank = step.rank, .fixed = step.time});
+    graph.tasks.push_back({.op = Op::Optimizer,
+                           .lane = Lane::Compute,
+                           .rank = step.rank,
+                           .fixed = step.time,
+                           .transient = step.transient});
   }
   for (std::int32_t r = 0; r < size_of(reductions_); ++r) {
     for (const RankId rank : reductions_[static_cast<std::size_t>(r)].group) {
@@ -89,10 +110,25 @@ void Epilogue::append_to(TaskGraph& graph) const {
   }
 }
 
-void Epilogue::append_reductions(TaskGraph& graph) const {
+Duration Epilogue::beside(std::int32_t reduction, std::span<const Duration> shortest) const {
+  Duration least = Duration::max();
+  for (std::size_t c = 0; c < shortest.size(); ++c) {
+    if (reduction_of_chunk_[c] == reduction && shortest[c] != Duration::max()) {
+      least = std::min(least, shortest[c]);
+    }
+  }
+  return least == Duration::max() ? Duration{0} : least;
+}
+
+void Epilogue::append_reductions(TaskGraph& graph, std::span<const Duration> shortest) const {
   const std::int32_t first_group = size_of(graph.placement.groups);
   Numbering groups;
-  for (const Reduction& reduction : reductions_) {
+  for (std::int32_t r = 0; r < size_of(reductions_); ++r) {
+    const Reduction& reduction = reductions_[static_cast<std::size_t>(r)];
+    const Duration left =
+        reduction.buckets > 1
+            ? exposed_reduction(reduction.time, reduction.buckets, beside(r, shortest))
+            : reduction.time;
     std::vector<std::int64_t> key;
     key.reserve(reduction.group.size());
     for (const RankId rank : reduction.group) {
@@ -107,8 +143,8 @@ void Epilogue::append_reductions(TaskGraph& graph) const {
                            .rank = reduction.group.front(),
                            .chunk = reduction.chunk,
                            .group = group,
-                           .fixed = reduction.time,
-                           .bytes = reduction.bytes});
+                           .fixed = left,
+                           .bytes = part_of(reduction.bytes, left, reduction.time)});
   }
 }
 

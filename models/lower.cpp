@@ -56,6 +56,7 @@ class Lowerer {
         pass_costs_(static_cast<std::size_t>(flows_.layer_sets) *
                     static_cast<std::size_t>(flows_.shapes)),
         hop_costs_(static_cast<std::size_t>(flows_.shapes)),
+        shortest_last_(draft.placement.chunks.size(), Duration::max()),
         offloads_(draft.offload && costs.offloaded(Strategy{})) {}
 
   TaskGraph run() {
@@ -75,7 +76,7 @@ class Lowerer {
     for (const Link& link : flows_.links) {
       lower_link(link);
     }
-    epilogue_.append_to(graph_);
+    epilogue_.append_to(graph_, shortest_last_);
     DIPSIM_CHECK(graph_.tasks.size() == expected_tasks_, "the lowering counted its tasks wrongly");
     DIPSIM_CHECK(graph_.edges.size() == expected_edges_, "the lowering counted its edges wrongly");
     return std::move(graph_);
@@ -273,6 +274,11 @@ class Lowerer {
           last = pair.w;
         }
         if (follower != kNone) {
+          Duration& shortest = shortest_last_[stop.chunk.row()];
+          for (const Strategy& strategy : graph_.allowed(pair)) {
+            const Task& task = graph_.task(last);
+            shortest = std::min(shortest, at_speed(graph_, task, time_of(strategy, task.op)));
+          }
           add_edge(last, TaskId{first_after_passes() + follower});
         }
       }
@@ -391,7 +397,9 @@ class Lowerer {
   std::vector<std::int32_t> first_strategy_of_set_;
   std::vector<HopCost> hop_costs_;  ///< per shape
   int hop_ = 0;
-  bool offloads_;  ///< pairs with a backward have copies
+  std::vector<Duration>
+      shortest_last_;  ///< per chunk, of its last passes under any strategy; max: none
+  bool offloads_;      ///< pairs with a backward have copies
   std::size_t expected_tasks_ = 0;
   std::size_t expected_edges_ = 0;
   TaskGraph graph_;

@@ -58,6 +58,10 @@ class CostSource {
   /// nothing to reduce.
   [[nodiscard]] virtual TransferCost gradient_reduction(const Chunk& chunk) const = 0;
 
+  /// Into how many equal pieces that reduction is cut which run beside the last backward of the
+  /// chunk as its layers end; 1: it starts when that backward has ended.
+  [[nodiscard]] virtual int gradient_buckets(const Chunk& /*chunk*/) const { return 1; }
+
   /// Gathering the weights of a chunk over its replicas before a pass, and scattering its gradients
   /// behind one; zero where replicas share neither.
   [[nodiscard]] virtual TransferCost weight_gather(const Chunk& /*chunk*/) const { return {}; }
@@ -69,6 +73,12 @@ class CostSource {
 
   /// Optimizer step of everything on a rank; zero: no task.
   [[nodiscard]] virtual Duration optimizer_step(std::span<const Chunk> chunks_of_rank) const = 0;
+
+  /// Scratch memory while it runs.
+  [[nodiscard]] virtual Bytes optimizer_transient(std::span<const Chunk> /*chunks_of_rank*/) const {
+    return {};
+  }
+
   /// Whether this module's weights are trained. Decides which backward passes exist: W in trained
   /// modules; I (or B) in modules that are trained or have a trained module upstream.
   [[nodiscard]] virtual bool trains(ModuleId module) const = 0;
@@ -86,10 +96,11 @@ class CostSource {
 /// of its replica and copy. Between chunks on different ranks stands a Transfer. A module's first
 /// chunk waits for the last chunk of every input module on every work that shares a microbatch with
 /// it. The backward mirrors all of this. Then, where they cost anything, one gradient Collective
-/// per weight set follows the last pass of each work on its chunks, and one Optimizer task per rank
-/// follows the collectives of its chunks and the passes of those without. Works that hold no
-/// instance get tasks like all others; a planner that wants none leaves such works out. With
-/// Draft::offload the copies of a pair stand in the place of the edge from F to I (or B).
+/// per weight set follows the last pass of each work on its chunks (exposed_reduction() of it,
+/// where it runs in buckets beside the shortest of them), and one Optimizer task per rank follows
+/// the collectives of its chunks and the passes of those without. Works that hold no instance get
+/// tasks like all others; a planner that wants none leaves such works out. With Draft::offload the
+/// copies of a pair stand in the place of the edge from F to I (or B).
 ///
 /// Linear in the number of tasks. Tasks of one chunk and kind have consecutive ids, in the order of
 /// `draft.works`. Throws Input where a work finds a layer of its modules on no chunk, or on

@@ -21,6 +21,10 @@ std::string_view name_of(AttentionMask mask) {
   return names[static_cast<std::size_t>(mask)];
 }
 
+std::string_view name_of(ContextExchange exchange) {
+  return exchange == ContextExchange::Ring ? "ring" : "all-gather";
+}
+
 std::vector<Feed> LmmModel::feeds() const {
   std::vector<Feed> out;
   out.reserve(modules.size());
@@ -52,6 +56,67 @@ void check_dimensions(const ModuleSpec& spec, const std::string& where) {
   }
   if (spec.block == Block::Dit && spec.attention == AttentionKernel::WrittenOut) {
     fail_input(where, fmt::format("module {}: a dit block has fused attention only", spec.name));
+  }
+}
+
+void check_experts(const ModuleSpec& spec, const std::string& where) {
+  const ExpertSpec& experts = spec.experts;
+  const auto refuse = [&](const std::string& what) {
+    fail_input(where, fmt::format("module {}: {}", spec.name, what));
+  };
+  if (experts.count == 0) {
+    if (!(experts == ExpertSpec{})) {
+      refuse("experts are described, but their count is 0");
+    }
+    return;
+  }
+  if (spec.block != Block::Gated) {
+    refuse("experts go with the block \"gated\"");
+  }
+  if (experts.chosen < 1 || experts.chosen > experts.count) {
+    refuse(fmt::format("{} chosen of {} experts; nearest legal: {}", experts.chosen, experts.count,
+                       experts.chosen < 1 ? 1 : experts.count));
+  }
+  if (experts.ffn < 1 || experts.shared_ffn < 0) {
+    refuse(fmt::format("experts of width {} and {} shared; at least 1 and 0 are needed",
+                       experts.ffn, experts.shared_ffn));
+  }
+  if (experts.dense_layers < 0 || experts.dense_layers > spec.layers) {
+    refuse(fmt::format("{} leading layers without experts of {} layers; nearest legal: {}",
+                       experts.dense_layers, spec.layers,
+                       experts.dense_layers < 0 ? 0 : spec.layers));
+  }
+  if (!(experts.imbalance >= 1.0) || !(experts.copies >= 0.0)) {
+    refuse(fmt::format("imbalance {} and copies {}; at least 1 and 0 are needed", experts.imbalance,
+                       experts.copies));
+  }
+}
+
+/// Values of an own width, windows, latent attention.
+void check_attention(const ModuleSpec& spec, const std::string& where) {
+  const auto refuse = [&](const std::string& what) {
+    fail_input(where, fmt::format("module {}: {}", spec.name, what));
+  };
+  const LatentSpec& latent = spec.latent;
+  const bool plain = latent.kv_rank == 0 && spec.value_dim == 0 && spec.window.tokens == 0;
+  if (!plain && (spec.block == Block::Dit || spec.attention == AttentionKernel::WrittenOut)) {
+    refuse(
+        "windows, latent attention and values of their own width need fused attention in a "
+        "block that is no dit");
+  }
+  if (latent.kv_rank == 0) {
+    if (!(latent == LatentSpec{})) {
+      refuse("latent attention is described, but its kv_rank is 0");
+    }
+    return;
+  }
+  if (spec.kv_groups != spec.heads) {
+    refuse(fmt::format("latent attention has keys for every head: kv_groups {}; nearest legal: {}",
+                       spec.kv_groups, spec.heads));
+  }
+  if (latent.rope_dim < 0 || latent.rope_dim >= spec.head_dim) {
+    refuse(fmt::format("rope_dim {} of the head dimension {}; nearest legal: {}", latent.rope_dim,
+                       spec.head_dim, latent.rope_dim < 0 ? 0 : spec.head_dim - 1));
   }
 }
 
@@ -89,6 +154,9 @@ void check_outputs(const LmmModel& model, std::size_t index, const std::string& 
                            "one",
                            module.spec.name));
   }
+  if (module.tied && !module.head) {
+    fail_input(where, fmt::format("module {}: a tied head needs \"head\"", module.spec.name));
+  }
   if (module.head && module.spec.vocabulary == 0) {
     fail_input(where,
                fmt::format("module {}: a head needs a module with a vocabulary", module.spec.name));
@@ -109,6 +177,8 @@ void check_model(const LmmModel& model, const std::string& where) {
     }
     names.push_back(spec.name);
     check_dimensions(spec, where);
+    check_experts(spec, where);
+    check_attention(spec, where);
     check_inputs(model, i, where);
     check_outputs(model, i, where);
   }

@@ -68,6 +68,76 @@ int head_dim_of(JsonObject& object, const ModuleSpec& spec) {
   return spec.hidden / spec.heads;
 }
 
+ExpertSpec read_experts(const JsonValue& value) {
+  JsonObject object = value.object();
+  ExpertSpec experts;
+  experts.count = integer_at(object, "count", kMaxWidth);
+  experts.chosen = integer_at(object, "chosen", experts.count);
+  experts.ffn = integer_at(object, "ffn", kMaxWidth);
+  experts.shared_ffn = integer_or(object, "shared_ffn", 0, kMaxWidth, 0);
+  experts.dense_layers = integer_or(object, "dense_layers", 0, kMaxLayers, 0);
+  experts.imbalance = number_or(object, "imbalance", 1.0, 1e6, experts.imbalance);
+  experts.copies = number_or(object, "copies", 0.0, 1e6, experts.copies);
+  experts.separate_biases = boolean_or(object, "separate_biases", experts.separate_biases);
+  object.finish();
+  return experts;
+}
+
+LatentSpec read_latent(const JsonValue& value) {
+  JsonObject object = value.object();
+  LatentSpec latent;
+  latent.kv_rank = integer_at(object, "kv_rank", kMaxWidth);
+  latent.query_rank = integer_or(object, "query_rank", 0, kMaxWidth, 0);
+  latent.rope_dim = integer_or(object, "rope_dim", 0, kMaxWidth, 0);
+  object.finish();
+  return latent;
+}
+
+WindowSpec read_window(const JsonValue& value) {
+  JsonObject object = value.object();
+  WindowSpec window;
+  window.tokens = integer_at(object, "tokens", kMaxPackedTokens);
+  window.full_every = integer_or(object, "full_every", 0, kMaxLayers, 0);
+  object.finish();
+  return window;
+}
+
+RecomputedParts read_recomputed(const JsonValue& value) {
+  constexpr std::array<std::string_view, 6> kNames = {"core_attention",     "norms", "activations",
+                                                      "expert_activations", "mlp",   "latent_up"};
+  RecomputedParts parts;
+  const std::array<bool*, 6> flags = {&parts.core_attention,     &parts.norms, &parts.activations,
+                                      &parts.expert_activations, &parts.mlp,   &parts.latent_up};
+  for (const JsonValue& item : value.items()) {
+    *flags[item.one_of(kNames, "recomputed part")] = true;
+  }
+  return parts;
+}
+
+/// What not every module has.
+void read_extras(JsonObject& object, ModuleSpec& spec) {
+  spec.value_dim = integer_or(object, "value_dim", 0, kMaxWidth, 0);
+  spec.query_norm = boolean_or(object, "query_norm", spec.query_norm);
+  spec.lora_rank = integer_or(object, "lora_rank", 0, kMaxWidth, 0);
+  spec.fused_loss = boolean_or(object, "fused_loss", spec.fused_loss);
+  spec.fused_rotary = boolean_or(object, "fused_rotary", spec.fused_rotary);
+  if (const auto experts = object.find("experts")) {
+    spec.experts = read_experts(*experts);
+  }
+  if (const auto latent = object.find("latent")) {
+    spec.latent = read_latent(*latent);
+  }
+  if (const auto window = object.find("window")) {
+    spec.window = read_window(*window);
+  }
+  if (const auto products = object.find("products")) {
+    spec.products = read_enum<DataType, 2>(*products, "data type of products");
+  }
+  if (const auto recomputed = object.find("recomputed")) {
+    spec.recomputed = read_recomputed(*recomputed);
+  }
+}
+
 ModuleSpec read_module(const JsonValue& value) {
   JsonObject object = value.object();
   ModuleSpec spec;
@@ -90,6 +160,7 @@ ModuleSpec read_module(const JsonValue& value) {
   spec.vocabulary = integer_or(object, "vocabulary", 0, kMaxVocabulary, 0);
   spec.patch_values = integer_or(object, "patch_values", 0, kMaxWidth, 0);
   spec.projector = boolean_or(object, "projector", false);
+  read_extras(object, spec);
   object.finish();
   return spec;
 }
@@ -123,6 +194,7 @@ LmmModule read_use(const JsonValue& value, const std::vector<LmmModule>& earlier
   module.mask = read_enum<AttentionMask, 3>(object.at("mask"), "mask");
   module.trained = boolean_or(object, "trained", module.trained);
   module.head = boolean_or(object, "head", module.head);
+  module.tied = boolean_or(object, "tied", module.tied);
   object.finish();
   return module;
 }
@@ -166,9 +238,16 @@ ParallelPlan read_parallel(const JsonValue& value) {
   plan.tp = integer_at(object, "tp", kMaxParallel);
   plan.pp = integer_at(object, "pp", kMaxParallel);
   plan.dp = integer_or(object, "dp", 1, kMaxParallel, plan.dp);
+  plan.cp = integer_or(object, "cp", 1, kMaxParallel, plan.cp);
+  plan.ep = integer_or(object, "ep", 1, kMaxParallel, plan.ep);
+  if (const auto context = object.find("context")) {
+    plan.context = read_enum<ContextExchange, 2>(*context, "context exchange");
+  }
   plan.sequence_parallel = boolean_or(object, "sequence_parallel", plan.sequence_parallel);
   plan.async_tp = boolean_or(object, "async_tp", plan.async_tp);
   plan.zero = integer_or(object, "zero", 0, 1, plan.zero);
+  plan.overlap_gradients = boolean_or(object, "overlap_gradients", plan.overlap_gradients);
+  plan.clip_gradients = boolean_or(object, "clip_gradients", plan.clip_gradients);
   object.finish();
   return plan;
 }

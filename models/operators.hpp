@@ -20,10 +20,14 @@ struct MemoryTraffic {
   std::int64_t bytes = 0;
 };
 
-/// A collective over the tensor-parallel group; bytes of the gathered tensor.
+/// Who takes part in a collective inside a layer.
+enum class ParallelGroup : std::uint8_t { Tensor, Context, Expert };
+
+/// A collective inside a layer; bytes of the gathered tensor, or what each GPU sends to all.
 struct GroupTraffic {
   CollectiveKind kind = CollectiveKind::AllGather;
   std::int64_t bytes = 0;
+  ParallelGroup group = ParallelGroup::Tensor;
 };
 
 struct Operator {
@@ -61,6 +65,8 @@ struct PartOperators {
 ///
 /// Selective recomputation runs again what is cheap: norms and activation functions where attention
 /// is fused; the attention core where it is not (arXiv 2205.05198 §5).
-PartOperators operators_of(const PlacedModule& module, Part part, const WorkShape& shape);
+/// `shape` is that of the whole context-parallel group.
+PartOperators operators_of(const PlacedModule& module, Part part, const WorkShape& shape,
+                           LayerKind kind = {});
 
 }  // namespace dipsim

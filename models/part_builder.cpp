@@ -2,7 +2,7 @@
 #include "models/part_builder.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace dipsim {
@@ -23,8 +23,51 @@ constexpr int kAccumulatedBytes = 2 * static_cast<int>(kFp32);
 
 }  // namespace
 
-PartBuilder::PartBuilder(const PlacedModule& module, const WorkShape& shape)
-    : module_(module), shape_(shape) {}
+namespace {
+
+/// Selective recomputation runs again what is cheap: the core of written-out attention (arXiv
+/// 2205.05198 §5); where attention is fused, norms and activation functions.
+RecomputedParts recomputed_by(const ModuleSpec& spec) {
+  if (spec.recomputed) {
+    return *spec.recomputed;
+  }
+  const bool written_out = spec.attention == AttentionKernel::WrittenOut;
+  return {.core_attention = written_out,
+          .norms = !written_out,
+          .activations = !written_out,
+          .expert_activations = !written_out};
+}
+
+}  // namespace
+
+PartBuilder::PartBuilder(const PlacedModule& module, Part part, const WorkShape& shape,
+                         LayerKind kind)
+    : module_(module),
+      whole_(shape),
+      shape_(share_of_context(shape, module.cp)),
+      kind_(kind),
+      recomputed_(recomputed_by(module.spec)),
+      in_block_(part == Part::Block) {}
+
+PartBuilder::Mark PartBuilder::mark() const {
+  return {.forward = part_.forward.size(),
+          .selective = part_.selective.size(),
+          .saved = part_.saved.size()};
+}
+
+void PartBuilder::recompute_since(const Mark& mark, std::span<const std::string_view> kept) {
+  part_.selective.resize(mark.selective);
+  const auto first = part_.forward.begin() + static_cast<std::ptrdiff_t>(mark.forward);
+  part_.selective.insert(part_.selective.end(), first, part_.forward.end());
+  for (std::size_t i = mark.saved; i < part_.saved.size(); ++i) {
+    part_.saved[i].cheap = std::ranges::find(kept, part_.saved[i].name) == kept.end();
+  }
+}
+
+double PartBuilder::pairs() const {
+  return counted_pairs(whole_, module_.mask, kind_.window ? module_.spec.window.tokens : 0) /
+         module_.cp;
+}
 
 std::int64_t PartBuilder::sharded(std::int64_t bytes) const {
   return module_.sequence_parallel ? (bytes + module_.tp - 1) / module_.tp : bytes;
@@ -37,11 +80,12 @@ void PartBuilder::norm(std::string_view name, std::int64_t tokens, std::int64_t 
   // Reads input and output gradient and writes one; then the gradient of the residual stream is
   // added to that, by a kernel of its own.
   part_.input_gradient.push_back({name, MemoryTraffic{(passes + 4) * tensor}});
-  if (!written_out()) {
+  if (recomputed_.norms) {
     part_.selective.push_back({name, MemoryTraffic{passes * tensor}});
   }
   save("norm input", tensor, false, false);
-  save("norm output", tensor, !written_out(), true);
+  // The kernel writes its output in the type of the product behind it (TransformerEngine).
+  save("norm output", tensor * bytes_of(module_.spec.products) / kBf16, recomputed_.norms, true);
 }
 
 void PartBuilder::gather(std::string_view name, std::int64_t tokens, std::int64_t width) {
@@ -73,18 +117,104 @@ void PartBuilder::scatter(std::string_view name, std::int64_t tokens, std::int64
 
 void PartBuilder::linear(std::string_view name, std::int64_t tokens, std::int64_t in,
                          std::int64_t out, bool gradient_of_input) {
-  part_.forward.push_back({name, GemmShape{.m = tokens, .n = out, .k = in}});
+  const GemmShape shape{
+      .m = tokens, .n = out, .k = in, .type = in_block_ ? module_.spec.products : DataType::Bf16};
+  part_.forward.push_back({name, shape});
   if (gradient_of_input) {
-    part_.input_gradient.push_back({name, GemmShape{.m = tokens, .n = in, .k = out}});
+    GemmShape gradient = shape;
+    std::swap(gradient.n, gradient.k);
+    part_.input_gradient.push_back({name, gradient});
   }
+  if (module_.spec.lora_rank == 0) {
+    weight_gradient(name, shape);
+  } else if (in_block_) {
+    adapter(name, shape, gradient_of_input);
+  }
+}
+
+void PartBuilder::weight_gradient(std::string_view name, const GemmShape& shape) {
+  GemmShape gradient = shape;
+  gradient.m = shape.k;
+  gradient.k = shape.m;
   if (module_.spec.fused_accumulation) {
-    part_.weight_gradient.push_back(
-        {name, GemmShape{.m = in, .n = out, .k = tokens, .output_bytes = kAccumulatedBytes}});
+    gradient.output_bytes = kAccumulatedBytes;
+    part_.weight_gradient.push_back({name, gradient});
     return;
   }
   // Lists of gradients are turned round at the end: the sum stands before its product.
-  part_.weight_gradient.push_back({"gradient sum", MemoryTraffic{3 * kBf16 * in * out}});
-  part_.weight_gradient.push_back({name, GemmShape{.m = in, .n = out, .k = tokens}});
+  part_.weight_gradient.push_back(
+      {"gradient sum", MemoryTraffic{3 * kBf16 * shape.batch * shape.k * shape.n}});
+  part_.weight_gradient.push_back({name, gradient});
+}
+
+void PartBuilder::adapter(std::string_view name, const GemmShape& shape, bool gradient_of_input) {
+  const std::int64_t rank = module_.spec.lora_rank;
+  GemmShape down = shape;
+  down.n = rank;
+  down.type = DataType::Bf16;
+  GemmShape up = shape;
+  up.k = rank;
+  up.type = DataType::Bf16;
+  const std::int64_t rows = shape.batch * shape.m;
+  const std::int64_t sum = 3 * kBf16 * rows * shape.n;  // to what the frozen product gave
+  part_.forward.insert(part_.forward.end(),
+                       {{name, down}, {name, up}, {"adapter sum", MemoryTraffic{sum}}});
+  weight_gradient(name, down);
+  weight_gradient(name, up);
+  GemmShape up_gradient = up;
+  std::swap(up_gradient.n, up_gradient.k);
+  if (gradient_of_input) {
+    GemmShape down_gradient = down;
+    std::swap(down_gradient.n, down_gradient.k);
+    part_.input_gradient.push_back({"adapter sum", MemoryTraffic{3 * kBf16 * rows * shape.k}});
+    part_.input_gradient.push_back({name, down_gradient});
+  }
+  part_.input_gradient.push_back({name, up_gradient});
+  save("adapter", kBf16 * rows * rank, false, true);
+}
+
+void PartBuilder::grouped_linear(std::string_view name, std::int64_t rows, std::int64_t in,
+                                 std::int64_t out) {
+  const std::int64_t groups = std::min<std::int64_t>(module_.local_experts(), rows);
+  if (groups == 0) {
+    return;
+  }
+  const GemmShape shape{.m = (rows + groups - 1) / groups,
+                        .n = out,
+                        .k = in,
+                        .batch = groups,
+                        .type = module_.spec.products};
+  GemmShape gradient = shape;
+  std::swap(gradient.n, gradient.k);
+  part_.forward.push_back({name, shape});
+  part_.input_gradient.push_back({name, gradient});
+  if (module_.spec.lora_rank == 0) {
+    weight_gradient(name, shape);
+  } else {
+    adapter(name, shape, true);
+  }
+  part_.held_for_weights += kBf16 * rows * (in + out);
+  scratch(kBf16 * rows * out);
+}
+
+void PartBuilder::router(std::string_view name, std::int64_t tokens, std::int64_t in,
+                         std::int64_t out) {
+  const GemmShape shape{.m = tokens, .n = out, .k = in};
+  GemmShape gradient = shape;
+  std::swap(gradient.n, gradient.k);
+  part_.forward.push_back({name, shape});
+  part_.input_gradient.push_back({name, gradient});
+  if (module_.spec.lora_rank == 0) {
+    weight_gradient(name, shape);
+    part_.held_for_weights += kBf16 * tokens * (in + out);
+  }
+}
+
+void PartBuilder::exchange(std::string_view name, std::int64_t bytes) {
+  const GroupTraffic traffic{
+      .kind = CollectiveKind::AllToAll, .bytes = bytes, .group = ParallelGroup::Expert};
+  part_.forward.push_back({name, traffic});
+  part_.input_gradient.push_back({name, traffic});
 }
 
 void PartBuilder::linear_by_columns(std::string_view name, std::int64_t tokens, std::int64_t in,
@@ -117,7 +247,9 @@ void PartBuilder::linear_on_shard(std::string_view name, std::int64_t tokens, st
 void PartBuilder::embedding(std::string_view name, std::int64_t tokens, std::int64_t width) {
   const std::int64_t traffic = 2 * kBf16 * tokens * width;
   part_.forward.push_back({name, MemoryTraffic{traffic}});
-  part_.weight_gradient.push_back({name, MemoryTraffic{traffic}});
+  if (module_.spec.lora_rank == 0) {
+    part_.weight_gradient.push_back({name, MemoryTraffic{traffic}});
+  }
 }
 
 void PartBuilder::elementwise(std::string_view name, std::int64_t forward_bytes,
@@ -131,77 +263,19 @@ void PartBuilder::elementwise(std::string_view name, std::int64_t forward_bytes,
 }
 
 void PartBuilder::activation(std::string_view name, std::int64_t tokens, std::int64_t inputs,
-                             std::int64_t outputs) {
+                             std::int64_t outputs, bool expert) {
   const std::int64_t in = kBf16 * tokens * inputs;
   const std::int64_t out = kBf16 * tokens * outputs;
   // Backward reads the inputs and the output gradient and writes the input gradients.
   // A gate of separate kernels writes the activated half and reads it again.
   const std::int64_t gate = inputs > outputs && !module_.spec.fused_elementwise ? 2 * out : 0;
   elementwise(name, in + out + gate, 2 * in + out + 2 * gate);
-  if (!written_out()) {
+  const bool again = expert ? recomputed_.expert_activations : recomputed_.activations;
+  if (again) {
     part_.selective.push_back({name, MemoryTraffic{in + out + gate}});
   }
   save("activation input", in, false, false);
-  save("activation output", out, !written_out(), true);
-}
-
-void PartBuilder::attention(std::string_view name, std::int64_t tokens, std::int64_t key_tokens,
-                            double pairs, bool causal) {
-  const std::int64_t query = module_.local_query_width();
-  save("query", kBf16 * tokens * query, false, false);
-  save("key and value", 2 * kBf16 * key_tokens * module_.local_kv_width(), false, false);
-  save("attention output", kBf16 * tokens * query, false, written_out());
-  if (written_out()) {
-    written_out_attention();
-    return;
-  }
-  AttentionShape shape{.tokens = tokens,
-                       .pairs = pairs,
-                       .heads = module_.local_heads(),
-                       .head_dim = module_.spec.head_dim,
-                       .causal = causal,
-                       .kernel = module_.spec.attention};
-  part_.forward.push_back({name, shape});
-  shape.backward = true;
-  part_.input_gradient.push_back({name, shape});
-  save("log-sum-exp", kFp32 * tokens * module_.local_heads(), false, false);
-}
-
-/// Scores in memory, as before fused kernels: batched products, and softmax and dropout bound by
-/// memory. Causal masking saves nothing. Kept: softmax, and with dropout its mask and its output
-/// (the 5·a·s² term of arXiv 2205.05198 eq. 1).
-void PartBuilder::written_out_attention() {
-  if (shape_.sequences == 0) {
-    return;
-  }
-  const std::int64_t heads = module_.local_heads();
-  const auto side = static_cast<std::int64_t>(std::llround(
-      std::sqrt(static_cast<double>(shape_.squares) / static_cast<double>(shape_.sequences))));
-  const std::int64_t batch = shape_.sequences * heads;
-  const std::int64_t scores = shape_.squares * heads;
-  const GemmShape wide{.m = side, .n = side, .k = module_.spec.head_dim, .batch = batch};
-  const GemmShape deep{.m = side, .n = module_.spec.head_dim, .k = side, .batch = batch};
-  const std::int64_t context = kBf16 * shape_.tokens * module_.local_query_width();
-  const std::int64_t dropout = module_.spec.dropout ? (2 * kBf16 + kMask) * scores : 0;
-  const std::vector<Operator> forward = {{"scores", wide},
-                                         {"softmax", MemoryTraffic{2 * kBf16 * scores}},
-                                         {"attention dropout", MemoryTraffic{dropout}},
-                                         {"attention over values", deep},
-                                         {"attention layout", MemoryTraffic{2 * context}}};
-  part_.forward.insert(part_.forward.end(), forward.begin(), forward.end());
-  part_.selective.insert(part_.selective.end(), forward.begin(), forward.end());
-  const std::vector<Operator> backward = {{"gradient of keys", deep},
-                                          {"gradient of queries", deep},
-                                          {"softmax", MemoryTraffic{3 * kBf16 * scores}},
-                                          {"attention dropout", MemoryTraffic{dropout}},
-                                          {"gradient of scores", wide},
-                                          {"gradient of values", deep},
-                                          {"gradient layout", MemoryTraffic{6 * context}}};
-  part_.input_gradient.insert(part_.input_gradient.end(), backward.begin(), backward.end());
-  save("softmax", kBf16 * scores, true, false);
-  if (module_.spec.dropout) {
-    save("attention dropout", (kBf16 + kMask) * scores, true, false);
-  }
+  save("activation output", out * bytes_of(module_.spec.products) / kBf16, again, true);
 }
 
 void PartBuilder::residual(std::string_view name) {

@@ -4,7 +4,9 @@
 
 #include "models/operators.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace dipsim {
@@ -13,7 +15,20 @@ namespace dipsim {
 /// them with the backward lists turned into order of execution. Sizes are those of one GPU.
 class PartBuilder {
  public:
-  PartBuilder(const PlacedModule& module, const WorkShape& shape);
+  /// `shape` is that of the whole context-parallel group.
+  PartBuilder(const PlacedModule& module, Part part, const WorkShape& shape, LayerKind kind = {});
+
+  /// A place in the lists.
+  struct Mark {
+    std::size_t forward = 0;
+    std::size_t selective = 0;
+    std::size_t saved = 0;
+  };
+
+  [[nodiscard]] Mark mark() const;
+  /// Selective recomputation drops what was saved since then, but for tensors called `kept`, and
+  /// runs the operators since then again.
+  void recompute_since(const Mark& mark, std::span<const std::string_view> kept);
 
   /// Norm over the sharded tokens; keeps its input and its output.
   void norm(std::string_view name, std::int64_t tokens, std::int64_t width);
@@ -40,15 +55,24 @@ class PartBuilder {
   /// Copied weight matrix on the sharded tokens.
   void linear_on_shard(std::string_view name, std::int64_t tokens, std::int64_t in,
                        std::int64_t out, bool gradient_of_input);
+  /// The copied matrix of a router; no adapter stands beside it.
+  void router(std::string_view name, std::int64_t tokens, std::int64_t in, std::int64_t out);
   /// Looks up its rows of a vocabulary for all tokens, zeroing the rows of other GPUs.
   void embedding(std::string_view name, std::int64_t tokens, std::int64_t width);
   /// Kernel bound by memory with this traffic.
   void elementwise(std::string_view name, std::int64_t forward_bytes, std::int64_t backward_bytes);
-  /// Activation function: recomputed by selective recomputation where attention is fused. Keeps its
-  /// input and its output.
+  /// Activation function, in an expert or not. Keeps its input and its output.
   void activation(std::string_view name, std::int64_t tokens, std::int64_t inputs,
-                  std::int64_t outputs);
-  /// Scaled dot-product attention of local query heads; keeps queries, keys, values and output.
+                  std::int64_t outputs, bool expert = false);
+  /// One weight matrix per local expert, and `rows` rows that they share evenly.
+  void grouped_linear(std::string_view name, std::int64_t rows, std::int64_t in, std::int64_t out);
+  /// Every GPU of the expert-parallel group sends `bytes` to the others; backward sends them back.
+  void exchange(std::string_view name, std::int64_t bytes);
+  /// Keys and values of all context-parallel GPUs, `width` per token.
+  void context_exchange(std::string_view name, std::int64_t key_tokens, std::int64_t width);
+  /// Keeps queries, keys and values of attention.
+  void save_heads(std::int64_t tokens, std::int64_t key_tokens);
+  /// Scaled dot-product attention of local query heads; keeps its output.
   void attention(std::string_view name, std::int64_t tokens, std::int64_t key_tokens, double pairs,
                  bool causal);
   /// Adds to the residual stream, behind a dropout where the module has one.
@@ -61,7 +85,15 @@ class PartBuilder {
 
   [[nodiscard]] const PlacedModule& module() const { return module_; }
 
+  /// Of this GPU: tokens of all its tensor-parallel group.
   [[nodiscard]] const WorkShape& shape() const { return shape_; }
+
+  /// Pairs of self attention that this GPU counts.
+  [[nodiscard]] double pairs() const;
+
+  [[nodiscard]] LayerKind kind() const { return kind_; }
+
+  [[nodiscard]] const RecomputedParts& recomputed() const { return recomputed_; }
 
  private:
   void linear(std::string_view name, std::int64_t tokens, std::int64_t in, std::int64_t out,
@@ -72,9 +104,19 @@ class PartBuilder {
   }
 
   void written_out_attention();
+  [[nodiscard]] AttentionShape fused_shape(std::int64_t tokens, double pairs, bool causal) const;
+  /// Keeps the input of a product in its own type where a kernel has left it in bf16.
+  void save_input_of_product(std::string_view name, std::int64_t elements, bool cheap);
+  void weight_gradient(std::string_view name, const GemmShape& shape);
+  /// A low-rank adapter beside `copies` products: down to the rank and up again.
+  void adapter(std::string_view name, const GemmShape& shape, bool gradient_of_input);
 
   const PlacedModule& module_;
-  const WorkShape& shape_;
+  const WorkShape whole_;
+  const WorkShape shape_;
+  const LayerKind kind_;
+  const RecomputedParts recomputed_;
+  const bool in_block_;
   PartOperators part_;
 };
 

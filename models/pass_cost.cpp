@@ -5,6 +5,8 @@
 #include "sim/cluster/network_time.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <tuple>
 #include <utility>
 
@@ -15,14 +17,18 @@ namespace {
 /// How often each part of a module stands in a range of its layers.
 struct PartCounts {
   int first = 0;
-  int block = 0;
+  std::array<int, kLayerKinds> blocks{};
   int last = 0;
 };
 
-PartCounts parts_of(const LayerRange& range, int layers) {
-  return {.first = range.first == 0 && range.count > 0 ? 1 : 0,
-          .block = range.count,
-          .last = range.first + range.count == layers && range.count > 0 ? 1 : 0};
+PartCounts parts_of(const LayerRange& range, const ModuleSpec& spec) {
+  PartCounts counts{.first = range.first == 0 && range.count > 0 ? 1 : 0,
+                    .blocks = {},
+                    .last = range.first + range.count == spec.layers && range.count > 0 ? 1 : 0};
+  for (int layer = range.first; layer < range.first + range.count; ++layer) {
+    ++counts.blocks[spec.kind_of(layer).index()];
+  }
+  return counts;
 }
 
 /// Calls f(cost of the module on this work, parts in the range) for the ranges that the work
@@ -34,7 +40,7 @@ void for_each_range(const CostTable& table, std::span<const LayerRange> layers, 
     if (!work.module.valid() || work.module == range.module) {
       const PlacedModule& module = table.modules()[range.module.row()];
       const WorkShape shape = shape_of(batch, work, range.module, module.mask);
-      f(table.of(range.module, shape), parts_of(range, module.spec.layers));
+      f(table.of(range.module, shape), parts_of(range, module.spec));
     }
   }
 }
@@ -115,7 +121,11 @@ std::vector<Strategy> pass_strategies(const CostTable& table, std::span<const La
   ChunkSum sum;
   for_each_range(table, layers, work, batch, [&](const ModuleCost& cost, const PartCounts& parts) {
     sum.add(cost.first, parts.first);
-    sum.add_blocks(cost.block, parts.block);
+    for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
+      if (parts.blocks[kind] > 0) {
+        sum.add_blocks(cost.blocks[kind], parts.blocks[kind]);
+      }
+    }
     sum.add(cost.last, parts.last);
   });
   std::vector<Strategy> strategies;
@@ -143,7 +153,9 @@ Bytes pass_transient(const CostTable& table, std::span<const LayerRange> layers,
   std::int64_t bytes = 0;
   for_each_range(table, layers, work, batch, [&](const ModuleCost& cost, const PartCounts& parts) {
     bytes = std::max(bytes, parts.first > 0 ? cost.first.transient : 0);
-    bytes = std::max(bytes, parts.block > 0 ? cost.block.transient : 0);
+    for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
+      bytes = std::max(bytes, parts.blocks[kind] > 0 ? cost.blocks[kind].transient : 0);
+    }
     bytes = std::max(bytes, parts.last > 0 ? cost.last.transient : 0);
   });
   return Bytes{bytes};

@@ -132,7 +132,7 @@ class Synthetic final : public Lowering, public CostSource {
   }
 
   [[nodiscard]] std::vector<Strategy> strategies(std::span<const LayerRange> layers,
-                                                 const Work& /*work*/,
+                                                 const Work& work,
                                                  const Batch& /*batch*/) const override {
     Strategy keep;
     for (const LayerRange& range : layers) {
@@ -145,6 +145,14 @@ class Synthetic final : public Lowering, public CostSource {
         keep.i_to_w += spec_.activation_for_weight;
       }
     }
+    // Times are those of one microbatch; a work may hold several.
+    const auto microbatches =
+        static_cast<std::int64_t>(std::max<std::size_t>(1, work.portions.size()));
+    for (Duration* time : {&keep.f, &keep.i, &keep.w}) {
+      *time *= microbatches;
+    }
+    keep.f_to_i = Bytes{keep.f_to_i.count * microbatches};
+    keep.i_to_w = Bytes{keep.i_to_w.count * microbatches};
     keep.b = keep.i + keep.w;
     return {keep};
   }

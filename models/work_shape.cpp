@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/work_shape.hpp"
 
+#include <algorithm>
 #include <span>
 
 namespace dipsim {
@@ -50,6 +51,25 @@ WorkShape shape_of(const Batch& batch, MicrobatchId microbatch, ModuleId module,
   WorkShape shape;
   add(shape, batch, batch.of(microbatch, module), mask);
   return shape;
+}
+
+double counted_pairs(const WorkShape& shape, AttentionMask mask, std::int64_t window) {
+  if (window <= 0 || mask == AttentionMask::Full || shape.sequences == 0) {
+    return counted_pairs(shape, mask);
+  }
+  const auto sequences = static_cast<double>(shape.sequences);
+  const double pairs = sequences * window_pairs(static_cast<double>(shape.tokens) / sequences,
+                                                static_cast<double>(window));
+  return std::min(pairs, counted_pairs(shape, mask));
+}
+
+WorkShape share_of_context(const WorkShape& shape, int cp) {
+  const auto share = [cp](std::int64_t whole) { return (whole + cp - 1) / cp; };
+  WorkShape local = shape;
+  local.tokens = share(shape.tokens);
+  local.output_tokens = share(shape.output_tokens);
+  local.squares = share(shape.squares);
+  return local;
 }
 
 double counted_pairs(const WorkShape& shape, AttentionMask mask) {

@@ -34,4 +34,13 @@ WorkShape shape_of(const Batch& batch, MicrobatchId microbatch, ModuleId module,
 /// FlashAttention-2, arXiv 2307.08691 §4).
 double counted_pairs(const WorkShape& shape, AttentionMask mask);
 
+/// The same under a causal window of so many keys: Σ min(i, window), exact where all sequences are
+/// at least as long as the window, or equally long.
+double counted_pairs(const WorkShape& shape, AttentionMask mask, std::int64_t window);
+
+/// What one of `cp` context-parallel GPUs computes: its share of the tokens, and of the pairs of
+/// every sequence (each has a piece from the front and one from the back: Llama 3, arXiv 2407.21783
+/// §3.3.2).
+WorkShape share_of_context(const WorkShape& shape, int cp);
+
 }  // namespace dipsim

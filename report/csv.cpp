@@ -41,6 +41,8 @@ std::vector<std::string> fields(std::size_t iteration, const ScheduleResult& sch
   for (const IdleCause& cause : kIdleCauses) {
     out.push_back(ms(result.idle.*cause.member));
   }
+  out.push_back(ms(result.lost.passes));
+  out.push_back(ms(result.lost.flows));
   return out;
 }
 
@@ -52,7 +54,7 @@ void append_line(std::string& out, const std::vector<std::string>& parts) {
   out += '\n';
 }
 
-constexpr std::array<Definition, 16> kColumns = {{
+constexpr std::array<Definition, 18> kColumns = {{
     {"iteration", "number of the iteration, from 0"},
     {"schedule", "name of the schedule"},
     {"iteration_time_ms", "makespan, gradient reduction and optimizer"},
@@ -69,6 +71,8 @@ constexpr std::array<Definition, 16> kColumns = {{
     {"idle_collective_ms", "waiting for collectives and copies"},
     {"idle_host_ms", "waiting for the host"},
     {"idle_straggler_ms", "waiting for a slower replica"},
+    {"contention_passes_ms", "passes took longer beside communication, summed over ranks"},
+    {"contention_flows_ms", "transfers, collectives and copies took longer on shared links"},
 }};
 
 }  // namespace

@@ -19,6 +19,7 @@ TimeShares time_shares(const ScheduleResult& schedule) {
   for (const IterationResult& iteration : schedule.iterations) {
     const auto ranks = static_cast<double>(std::max<std::size_t>(iteration.peak_memory.size(), 1));
     shares.computing_ms += to_milliseconds(iteration.busy) / ranks / count;
+    shares.slowed_ms += to_milliseconds(iteration.lost.passes) / ranks / count;
     for (std::size_t cause = 0; cause < kIdleCauses.size(); ++cause) {
       shares.idle_ms[cause] +=
           to_milliseconds(iteration.idle.*kIdleCauses[cause].member) / ranks / count;

@@ -30,6 +30,7 @@ inline constexpr std::array<IdleCause, 5> kIdleCauses = {{
 /// to the mean iteration time.
 struct TimeShares {
   double computing_ms = 0.0;
+  double slowed_ms = 0.0;  ///< part of computing: what passes lost beside communication
   std::array<double, kIdleCauses.size()> idle_ms{};
   double ending_ms = 0.0;  ///< gradient reduction and optimizer after the last pass
 

@@ -2,6 +2,8 @@
 #include "report/findings.hpp"
 
 #include "report/figures.hpp"
+#include "report/memory_words.hpp"
+#include "report/stragglers.hpp"
 #include "report/text.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 namespace dipsim {
 
@@ -118,9 +121,13 @@ std::string where_time_goes(const Facts& facts, std::size_t i) {
   const auto part = [&](double ms) {
     return fmt::format("{} ({} %)", facts.ms(ms), percent(total > 0.0 ? ms / total : 0.0));
   };
-  std::string text =
-      fmt::format("An average rank of {} computes for {} and idles for {}", facts.name(i),
-                  part(shares.computing_ms), part(shares.idle_total_ms()));
+  std::string text = fmt::format("An average rank of {} computes for {}", facts.name(i),
+                                 part(shares.computing_ms));
+  if (facts.visible(shares.slowed_ms)) {
+    text +=
+        fmt::format(", {} of that lost to communication beside it,", facts.ms(shares.slowed_ms));
+  }
+  text += fmt::format(" and idles for {}", part(shares.idle_total_ms()));
   const std::string causes =
       causes_text(facts, {shares.idle_ms.begin(), shares.idle_ms.end()}, false);
   text += causes.empty() ? "" : ": " + causes;
@@ -173,12 +180,25 @@ void explain(const Facts& facts, Findings& out) {
     return;
   }
   if (!facts.order.empty()) {
-    out.reasons.push_back(where_time_goes(facts, facts.order.front()));
+    const std::size_t best = facts.order.front();
+    out.reasons.push_back(where_time_goes(facts, best));
+    if (std::string peak = peak_sentence(facts.comparison.schedules[best], facts.summaries[best]);
+        !peak.empty()) {
+      out.reasons.push_back(std::move(peak));
+    }
+    for (std::string& sentence :
+         straggler_sentences(facts.comparison.schedules[best], facts.decimals)) {
+      out.reasons.push_back(std::move(sentence));
+    }
   }
   for (std::size_t place = 1; place < facts.order.size(); ++place) {
     const std::size_t slow = facts.order[place];
     (place == 1 || slow == 0 ? out.reasons : out.others)
         .push_back(loses_by(facts, slow, facts.order.front()));
+    for (std::string& sentence :
+         straggler_sentences(facts.comparison.schedules[slow], facts.decimals)) {
+      out.others.push_back(std::move(sentence));
+    }
   }
   for (std::size_t i = 0; i < facts.summaries.size(); ++i) {
     if (!facts.summaries[i].fits) {
@@ -186,6 +206,10 @@ void explain(const Facts& facts, Findings& out) {
                                         facts.name(i), memory_text(facts, i),
                                         facts.ms(facts.mean_ms(i)),
                                         facts.comparison.schedules[i].recompute));
+      if (std::string peak = peak_sentence(facts.comparison.schedules[i], facts.summaries[i]);
+          !peak.empty()) {
+        out.reasons.push_back(std::move(peak));
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "report/definitions.hpp"
 #include "report/figures.hpp"
 #include "report/findings.hpp"
+#include "report/memory_words.hpp"
 #include "report/table.hpp"
 #include "report/text.hpp"
 
@@ -128,6 +129,32 @@ std::string why_section(const Comparison& comparison, const Findings& found,
   return out;
 }
 
+/// What the fullest rank holds, phase by phase.
+std::string memory_table(const Comparison& comparison, std::size_t i) {
+  const std::size_t rank = fullest_rank(comparison.schedules[i], summarize(comparison, i)).rank;
+  const Table table = phase_table(comparison.schedules[i], rank);
+  std::string out = fmt::format(
+      "<p>Most that rank {} holds in each phase, by contents</p>\n<div class=\"wide\"><table "
+      "class=\"figures\">\n<tr>",
+      rank);
+  for (const Column& column : table.columns) {
+    const bool number = !column.unit.empty();
+    out += fmt::format("<th{}>{}<span class=\"unit\">{}</span></th>",
+                       number ? " class=\"number\"" : "", escape_xml(column.title),
+                       escape_xml(column.unit));
+  }
+  out += "</tr>\n";
+  for (const std::vector<Cell>& row : table.rows) {
+    out += "<tr>";
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      out += fmt::format("<td{}>{}</td>", css_class(table.columns[c], row[c]),
+                         escape_xml(row[c].shown));
+    }
+    out += "</tr>\n";
+  }
+  return table.rows.empty() ? "" : out + "</table></div>\n";
+}
+
 std::string timelines_section(const Comparison& comparison, const Pictures& pictures,
                               const std::vector<std::size_t>& order) {
   std::string out =
@@ -137,9 +164,9 @@ std::string timelines_section(const Comparison& comparison, const Pictures& pict
       continue;
     }
     const bool wins = !order.empty() && order.front() == i;
-    out += fmt::format("<details{}><summary>{}</summary>\n{}{}</details>\n", wins ? " open" : "",
+    out += fmt::format("<details{}><summary>{}</summary>\n{}{}{}</details>\n", wins ? " open" : "",
                        escape_xml(comparison.schedules[i].name), picture(pictures.timeline[i]),
-                       picture(pictures.memory[i]));
+                       picture(pictures.memory[i]), memory_table(comparison, i));
   }
   return out;
 }

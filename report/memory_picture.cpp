@@ -5,10 +5,12 @@
 #include "report/names.hpp"
 #include "report/svg.hpp"
 #include "report/text.hpp"
+#include "sim/graph/memory_contents.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string_view>
@@ -21,7 +23,20 @@ namespace {
 
 constexpr std::size_t kMostPanels = 16;
 constexpr double kPanelGap = 14.0;
-constexpr Theme kFixedPart = {"", "#a9b6c3"};
+
+/// What is there all the time, from the bottom.
+struct Band {
+  std::string_view title;
+  Theme theme;
+  Bytes MemoryContents::* member;
+};
+
+constexpr std::array<Band, 4> kBands = {{
+    {"weights", {"", "#8799ab"}, &MemoryContents::weights},
+    {"gradients", {"", "#a9b6c3"}, &MemoryContents::gradients},
+    {"optimizer state", {"", "#c3a98f"}, &MemoryContents::optimizer},
+    {"reserved", {"", "#d9cfc4"}, &MemoryContents::reserved},
+}};
 constexpr Theme kVaryingPart = {"", "#7db0e3"};
 constexpr Theme kEdge = {"edge", "#1f5fa8"};
 
@@ -100,6 +115,7 @@ std::string steps(const MemoryCurve& curve, const Scale& x, const Scale& y) {
 struct Panel {
   const PlanRun& run;
   std::size_t rank;
+  const MemoryContents& fixed;  ///< before the first pass
   Scale x;
   Scale y;  ///< from = bottom, to = top
 
@@ -121,9 +137,15 @@ void draw_curve(Svg& svg, const Panel& panel) {
       fmt::format("M{} {}", svg_number(panel.x.from), svg_number(panel.y(0.0))) +
       steps(curve, panel.x, panel.y) + 'H' + svg_number(panel.x.to);
   svg.area(line + 'V' + svg_number(panel.y(0.0)) + 'Z', kVaryingPart);
-  const double fixed_top = panel.y(to_gib(curve.fixed));
-  svg.rect(panel.x.from, fixed_top, panel.x.to - panel.x.from, panel.y.from - fixed_top,
-           kFixedPart);
+  Bytes below;
+  for (const Band& band : kBands) {
+    const double bottom = panel.y(to_gib(below));
+    below += panel.fixed.*band.member;
+    const double top = panel.y(to_gib(below));
+    if (top < bottom) {
+      svg.rect(panel.x.from, top, panel.x.to - panel.x.from, bottom - top, band.theme);
+    }
+  }
   svg.curve(line, kEdge, {.width = 1.2});
 }
 
@@ -163,8 +185,11 @@ std::string memory_svg(const PlanRun& run, const PictureText& text) {
   const bool limit_shown =
       std::ranges::any_of(ranks, [&](std::size_t rank) { return limit_gib(run, rank) <= high; });
   const std::vector<LegendEntry> legend = {
-      {"weights, gradients, optimizer state, buffers", kFixedPart},
-      {"activations", kVaryingPart},
+      {"weights", kBands[0].theme},
+      {"gradients", kBands[1].theme},
+      {"optimizer state", kBands[2].theme},
+      {"reserved", kBands[3].theme},
+      {"activations, recomputation, scratch", kVaryingPart},
       {limit_shown ? "limit" : "limit (above the picture)", kAlarm}};
   Time end = kStart;
   for (const Span& span : run.timeline.spans) {
@@ -175,13 +200,18 @@ std::string memory_svg(const PlanRun& run, const PictureText& text) {
   const double top = kHeadingHeight + legend_height(legend) + 14.0;
   const double bottom = top + height * static_cast<double>(ranks.size());
 
+  const std::vector<MemoryContents> fixed =
+      memory_contents(run.graph, run.schedule, run.timeline.spans,
+                      std::vector<Time>(run.timeline.memory.size(), Time::min()));
+
   Svg svg(kPictureWidth, bottom + kTimeAxisHeight + 4.0, text.title);
   draw_heading(svg, {text.title, subtitle(text, run, ranks.size())});
   draw_legend(svg, kHeadingHeight, legend);
   draw_time_axis(svg, x, top, bottom);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const double panel_top = top + height * static_cast<double>(i);
-    const Panel panel{run, ranks[i], x, {0.0, high, panel_top + height - kPanelGap, panel_top}};
+    const Panel panel{
+        run, ranks[i], fixed[ranks[i]], x, {0.0, high, panel_top + height - kPanelGap, panel_top}};
     svg.text(kMargin, (panel.y.from + panel.y.to) / 2.0 + 4.0, names.rank(RankId(ranks[i])));
     draw_axis(svg, panel);
     draw_curve(svg, panel);

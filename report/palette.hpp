@@ -24,7 +24,8 @@ inline constexpr std::string_view kComputingColour = "#5b8fc7";
 inline constexpr std::string_view kEndingColour = "#74a57f";
 inline constexpr std::string_view kTransferColour = "#d8572a";
 inline constexpr std::string_view kCollectiveColour = "#7a4fb5";
-inline constexpr std::string_view kCopyColour = "#0f8a8a";
+inline constexpr std::string_view kCopyOutColour = "#0f8a8a";
+inline constexpr std::string_view kCopyInColour = "#b8860b";
 inline constexpr std::string_view kOptimizerColour = "#8d99a5";
 
 /// Colour of part `cause` of IdleByCause.

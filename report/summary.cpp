@@ -4,7 +4,9 @@
 #include "report/comparison_table.hpp"
 #include "report/csv.hpp"
 #include "report/definitions.hpp"
+#include "report/figures.hpp"
 #include "report/findings.hpp"
+#include "report/memory_words.hpp"
 #include "report/table.hpp"
 #include "report/text.hpp"
 
@@ -33,6 +35,22 @@ std::string definition_list(std::span<const Definition> definitions) {
   return out;
 }
 
+/// Of each schedule the fullest rank of the sample iteration, phase by phase.
+std::string memory_section(const Comparison& comparison) {
+  std::string out;
+  for (std::size_t i = 0; i < comparison.schedules.size(); ++i) {
+    const ScheduleResult& schedule = comparison.schedules[i];
+    const std::size_t rank = fullest_rank(schedule, summarize(comparison, i)).rank;
+    const Table table = phase_table(schedule, rank);
+    if (!table.rows.empty()) {
+      out += fmt::format("\n### Memory of {}, rank {}, iteration {}\n\n",
+                         escape_markdown(schedule.name), rank, comparison.sample_iteration);
+      out += render_table(table, Format::Markdown);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string summary_markdown(const Comparison& comparison) {
@@ -53,6 +71,7 @@ std::string summary_markdown(const Comparison& comparison) {
                          note_list(schedule.notes));
     }
   }
+  out += memory_section(comparison);
   out += "\n## Inputs\n\n" + note_list(comparison.inputs);
   out += "\n## What the figures mean\n\n" + definition_list(metric_definitions());
   out += "\n## Columns of iterations.csv\n\n" + definition_list(iteration_columns());

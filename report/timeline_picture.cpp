@@ -33,9 +33,10 @@ struct MarkStyle {
 };
 
 /// By MarkKind.
-constexpr std::array<MarkStyle, 3> kMarkStyles = {{{"transfer (sent)", kTransferColour},
+constexpr std::array<MarkStyle, 4> kMarkStyles = {{{"transfer (sent)", kTransferColour},
                                                    {"collective", kCollectiveColour},
-                                                   {"copy to or from the host", kCopyColour}}};
+                                                   {"copy out to host memory", kCopyOutColour},
+                                                   {"copy in from host memory", kCopyInColour}}};
 
 struct Layout {
   Scale x;

@@ -118,8 +118,9 @@ std::optional<MarkKind> mark_kind(Op op) {
     case Op::Scatter:
       return MarkKind::Collective;
     case Op::CopyOut:
+      return MarkKind::CopyOut;
     case Op::CopyIn:
-      return MarkKind::Copy;
+      return MarkKind::CopyIn;
     default:
       return std::nullopt;
   }

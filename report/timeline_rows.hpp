@@ -26,7 +26,7 @@ struct Box {
   TaskId task;
 };
 
-enum class MarkKind : std::uint8_t { Transfer, Collective, Copy };
+enum class MarkKind : std::uint8_t { Transfer, Collective, CopyOut, CopyIn };
 
 /// A transfer that the rank sends, or a collective or copy that it takes part in.
 struct Mark {

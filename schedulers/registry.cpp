@@ -24,6 +24,7 @@ namespace dipsim {
   SCHEDULE(megatron)               \
   SCHEDULE(nnscaler)               \
   SCHEDULE(optimus)                \
+  SCHEDULE(disttrain)              \
   SCHEDULE(fsdp)                   \
   SCHEDULE(dip)                    \
   SCHEDULE(dip_plus)               \

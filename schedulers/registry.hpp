@@ -27,6 +27,7 @@ struct PlannerOptions {
                                     ///< to find what fits; 0: it does not look at memory
   bool place_each_batch = false;    ///< anew on the very batch, instead of once per run
   DipOptions dip{};
+  PlanControl control{};
 };
 
 struct ScheduleInfo {

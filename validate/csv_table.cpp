@@ -187,6 +187,10 @@ CsvTable::CsvTable(std::string_view text, std::string file) : file_(std::move(fi
     lines_.push_back(line);
     std::ranges::move(cells, std::back_inserter(cells_));
   }
+  if (lines_.empty()) {
+    fail_input(fmt::format("{}:{}", file_, line),
+               "no row stands below the names of the columns; is the file cut off?");
+  }
 }
 
 CsvTable CsvTable::from_file(const std::filesystem::path& path) {

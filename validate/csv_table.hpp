@@ -61,7 +61,8 @@ class CsvTable {
  public:
   /// `file` is the name printed in errors. Throws Input, naming file, line and column, on a quote
   /// that is never closed or stands inside a cell, on a row with more or fewer cells than columns
-  /// (a file that was cut off ends with one), on two columns of one name and on an empty text.
+  /// (a file that was cut off ends with one), on two columns of one name, on a
+  /// table without rows and on an empty text.
   CsvTable(std::string_view text, std::string file);
 
   static CsvTable from_file(const std::filesystem::path& path);

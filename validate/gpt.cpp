@@ -44,6 +44,7 @@ ParallelPlan gpt_plan(const CsvRow& row, const ModuleSpec& spec) {
                           .dp = count_of(row, row.has("dp") ? "dp" : "dp_derived"),
                           .sequence_parallel = false,
                           .zero = 0,
+                          .overlap_gradients = false,  // Megatron-LM before 2023
                           .equal_replicas = true};
   if (spec.heads % plan.tp != 0) {
     row.fail("tp", fmt::format("{} GPUs do not share {} heads evenly", plan.tp, spec.heads));
@@ -67,6 +68,7 @@ TrainingRun gpt_run(const CsvRow& row, int vocabulary, const Cluster& cluster) {
   run.plan = gpt_plan(row, run.spec);
   run.state = {.weights = 2.0, .gradients = 2.0, .optimizer = 16.0, .reduced = 2.0};
   run.blocking = true;
+  run.tied = true;
   run.cluster = with_gpus(cluster, run.plan.tp * run.plan.pp * run.plan.dp);
   run.sequence = count_of(row, "seq_len");
   run.sequences_per_microbatch = count_of(row, "microbatch_seq");

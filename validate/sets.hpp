@@ -15,6 +15,8 @@ std::vector<ValidationSet> megatron_seqpar_iteration_times(const CsvTable& table
 std::vector<ValidationSet> megatron_sc21_table1(const CsvTable& table);
 std::vector<ValidationSet> llm_foundry_mpt(const CsvTable& table);
 std::vector<ValidationSet> torchtitan(const CsvTable& table);
+std::vector<ValidationSet> nemo_automodel_h100(const CsvTable& table);
+std::vector<ValidationSet> bridge_memory_h100(const CsvTable& table);
 std::vector<ValidationSet> megatron_seqpar_memory(const CsvTable& table);
 std::vector<ValidationSet> zero_bubble_memory(const CsvTable& table);
 std::vector<ValidationSet> vtrain_single(const CsvTable& table);

@@ -24,7 +24,8 @@ LmmModel model_of(const TrainingRun& run) {
                            .feed = Feed::Sequence,
                            .inputs = {},
                            .mask = AttentionMask::Causal,
-                           .head = true});
+                           .head = true,
+                           .tied = run.tied});
   return model;
 }
 
@@ -51,7 +52,7 @@ std::vector<int> equal_stages(int layers, int stages) {
 }
 
 EngineOptions engine_of(const TrainingRun& run) {
-  EngineOptions options;
+  EngineOptions options{.contention = run.contention};
   if (run.blocking) {
     options.send = SendMode::Blocking;
     options.host_issue =
@@ -90,11 +91,13 @@ TrainingPrediction predict(const TrainingRun& run) {
   const std::unique_ptr<Planner> planner = find_schedule(run.schedule).make(options);
   const Placement placement = planner->place(lowering, batch);
   const TaskGraph graph = lowering.lower(planner->slice(placement, batch, lowering), batch);
-  const Timeline timeline = simulate(graph, planner->order(graph), engine_of(run));
-  TrainingPrediction out{.step_seconds = static_cast<double>(timeline.iteration.count()) * 1e-9,
-                         .model_flops = graph.model_flops,
-                         .peak_gib = {},
-                         .in_flight = {}};
+  const Timeline timeline = simulate(graph, planner->order(graph), engine_of(run), run.cluster);
+  const Duration drained = timeline.makespan * (run.drains - 1);
+  TrainingPrediction out{
+      .step_seconds = static_cast<double>((timeline.iteration + drained).count()) * 1e-9,
+      .model_flops = graph.model_flops,
+      .peak_gib = {},
+      .in_flight = {}};
   const double reserve = static_cast<double>(run.cluster.reserved().count);
   for (const MemoryCurve& curve : timeline.memory) {
     out.peak_gib.push_back((static_cast<double>(curve.peak.count) - reserve) / kBytesPerGib);

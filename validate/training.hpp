@@ -20,18 +20,21 @@ struct TrainingRun {
   ParallelPlan plan;
   TrainingState state;
   RecomputeMode recompute = RecomputeMode::Keep;
+  bool tied = false;                 ///< head and embedding are one
   int sequence = 0;                  ///< tokens
   int sequences_per_microbatch = 0;  ///< of one replica
-  int microbatches = 0;              ///< of one replica
+  int microbatches = 0;              ///< of one replica, through the pipeline at once
+  int drains = 1;                    ///< times per step that the pipeline takes so many and drains
   std::string schedule = "1f1b";     ///< of dipsim
   int chunks_per_rank = 1;
   std::vector<int> stage_layers{};  ///< empty: equally many
   bool blocking = false;            ///< the framework waits for every pass and its transfers
+  bool contention = true;           ///< links are shared, and communication slows compute
 };
 
 struct TrainingPrediction {
   double step_seconds = 0.0;
-  double model_flops = 0.0;      ///< useful, of one replica
+  double model_flops = 0.0;      ///< useful, of one replica, until the pipeline has drained
   std::vector<double> peak_gib;  ///< per pipeline rank, the reserve left out
   std::vector<int> in_flight;    ///< per pipeline rank: most chunk passes between F and backward
 };

@@ -22,18 +22,32 @@ struct TableResult {
   std::vector<ValidationSet> sets;
 };
 
-bool is_table(std::string_view name) {
-  const auto builders = all_set_builders();
-  return std::ranges::find(builders, name, &SetBuilder::table) != builders.end();
+/// Throws Input on a name that is neither a table nor a set, before anything is built.
+void require_known(const std::vector<std::string>& wanted) {
+  std::vector<std::string_view> known;
+  const auto add = [&](std::string_view name) {
+    if (!name.empty() && std::ranges::find(known, name) == known.end()) {
+      known.push_back(name);
+    }
+  };
+  for (const SetBuilder& builder : all_set_builders()) {
+    add(builder.table);
+    std::ranges::for_each(builder.sets, add);
+  }
+  for (const std::string& name : wanted) {
+    if (std::ranges::find(known, name) == known.end()) {
+      fail_input("--set", unknown_name("set", name, known));
+    }
+  }
 }
 
-/// Only the tables that are named, unless a set is named: its table isn't known before it is built.
-std::vector<SetBuilder> builders_for(const std::vector<std::string>& names) {
-  const auto all = all_set_builders();
+/// Those with something that is named; all where nothing is.
+std::vector<SetBuilder> builders_for(const std::vector<std::string>& wanted) {
   std::vector<SetBuilder> chosen;
-  for (const SetBuilder& builder : all) {
-    if (!std::ranges::all_of(names, is_table) || names.empty() ||
-        std::ranges::find(names, builder.table) != names.end()) {
+  for (const SetBuilder& builder : all_set_builders()) {
+    if (wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& name) {
+          return names(builder, name);
+        })) {
       chosen.push_back(builder);
     }
   }
@@ -60,41 +74,20 @@ std::vector<TableResult> build(std::span<const SetBuilder> builders, const Publi
   return results;
 }
 
-void require_known(const std::vector<std::string>& names,
-                   const std::vector<std::string_view>& known) {
-  for (const std::string& name : names) {
-    if (std::ranges::find(known, name) == known.end()) {
-      fail_input("--set", unknown_name("set", name, known));
-    }
-  }
-}
-
 }  // namespace
 
 Validation run_validation(const PublishedData& data, const ValidationOptions& options) {
+  require_known(options.names);
   const std::vector<SetBuilder> builders = builders_for(options.names);
   std::vector<TableResult> results = build(builders, data, options);
-  std::vector<std::string_view> known;
-  for (const SetBuilder& builder : all_set_builders()) {
-    known.push_back(builder.table);
-  }
-  for (const TableResult& result : results) {
-    for (const ValidationSet& set : result.sets) {
-      if (std::ranges::find(known, set.name) == known.end()) {
-        known.emplace_back(set.name);
-      }
-    }
-  }
-  if (!options.stop.stop_requested()) {
-    require_known(options.names, known);
-  }
   const auto wanted = [&](std::string_view name) {
     return options.names.empty() || std::ranges::find(options.names, name) != options.names.end();
   };
   Validation out;
   for (std::size_t i = 0; i < builders.size(); ++i) {
-    if (results[i].missing && wanted(builders[i].table)) {
-      out.missing.emplace_back(builders[i].table);
+    const std::string table(builders[i].table);
+    if (results[i].missing && std::ranges::find(out.missing, table) == out.missing.end()) {
+      out.missing.push_back(table);
     }
     for (ValidationSet& set : results[i].sets) {
       if (wanted(builders[i].table) || wanted(set.name)) {

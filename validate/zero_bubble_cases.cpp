@@ -36,18 +36,6 @@ std::vector<Duration> pass_time(const CsvRow& row, std::string_view column, int 
   return {round_to_duration(row.number(column, 0.0, 1e5) * 1e-3 / chunks, column)};
 }
 
-/// Layers of a stage: the first and the last stage have one less, for the embedding and the head.
-/// 1F1B-I has a chunk per layer.
-int layers_per_stage(const CsvRow& row) {
-  const int layers = count_of(row, "layers") + 2;
-  const int ranks = count_of(row, "pp");
-  if (layers % ranks != 0) {
-    row.fail("layers",
-             fmt::format("{} layers and 2 do not share {} stages evenly", layers - 2, ranks));
-  }
-  return layers / ranks;
-}
-
 SyntheticSpec pipeline_of(const CsvRow& row, int chunks) {
   constexpr int kMostRanks = 256;
   constexpr int kMostMicrobatches = 4096;
@@ -81,7 +69,7 @@ MeasuredPipeline planned(const CsvRow& row, const SyntheticSpec& spec, std::stri
 
 ZeroBubbleCase case_of(const CsvRow& row, std::string_view schedule) {
   constexpr double kMostBubble = 0.99;
-  const int layers = layers_per_stage(row);
+  const int layers = zero_bubble_stage_layers(row);
   const SyntheticSpec spec = pipeline_of(row, schedule == "interleaved" ? layers : 1);
   ZeroBubbleCase one{.row = row,
                      .label = fmt::format("{} {}, {} GPUs, m = {}", row.text("model"),
@@ -104,6 +92,21 @@ ZeroBubbleCase case_of(const CsvRow& row, std::string_view schedule) {
 
 }  // namespace
 
+int zero_bubble_stage_layers(const CsvRow& row) {
+  const int layers = count_of(row, "layers") + 2;
+  const int ranks = count_of(row, "pp");
+  if (layers % ranks != 0) {
+    row.fail("layers",
+             fmt::format("{} layers and 2 do not share {} stages evenly", layers - 2, ranks));
+  }
+  return layers / ranks;
+}
+
+std::string zero_bubble_schedule(std::string_view paper) {
+  const auto* const name = std::ranges::find(kSchedules, paper, &ScheduleName::paper);
+  return name == kSchedules.end() ? "" : std::string(name->dipsim);
+}
+
 double ZeroBubbleCase::measured_seconds() const {
   return samples / (count_of(row, "gpus") * row.number("samples_per_gpu_per_s", 1e-6));
 }
@@ -112,16 +115,15 @@ std::deque<ZeroBubbleCase> zero_bubble_cases(const CsvTable& table,
                                              std::vector<UnusableRow>& unusable) {
   std::deque<ZeroBubbleCase> cases;
   for (const CsvRow& row : table.rows()) {
-    const auto* const name =
-        std::ranges::find(kSchedules, row.text("schedule"), &ScheduleName::paper);
-    if (name == kSchedules.end() || name->dipsim.empty()) {
+    const std::string schedule = zero_bubble_schedule(row.text("schedule"));
+    if (schedule.empty()) {
       unusable.push_back(
           {.line = row.line(),
            .reason = fmt::format("no schedule \"{}\"", shortened(row.text("schedule")))});
     } else if (row.whole("tp", 1) != 1 || row.whole("dp", 1) != 1) {
       unusable.push_back({.line = row.line(), .reason = "more than a pipeline"});
     } else {
-      cases.push_back(case_of(row, name->dipsim));
+      cases.push_back(case_of(row, schedule));
     }
   }
   return cases;

@@ -8,9 +8,17 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dipsim {
+
+/// dipsim's name of a schedule of the paper; "" where it has none.
+std::string zero_bubble_schedule(std::string_view paper);
+
+/// Layers of a stage: the first and the last stage have one less, for the embedding and the head
+/// (arXiv 2401.10241 §4.1). Throws Input at the row where they do not share the stages evenly.
+int zero_bubble_stage_layers(const CsvRow& row);
 
 /// One row, planned.
 struct ZeroBubbleCase {

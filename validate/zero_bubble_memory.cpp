@@ -3,35 +3,24 @@
 #include "validate/gpt.hpp"
 #include "validate/sets.hpp"
 #include "validate/training.hpp"
+#include "validate/zero_bubble_cases.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace dipsim {
 
 namespace {
 
-/// The first and the last stage have one layer less than the others, in place of embedding and head
-/// (arXiv 2401.10241 §4.1).
-std::vector<int> stage_layers(int layers, int stages) {
-  std::vector<int> counts(static_cast<std::size_t>(stages), (layers + 2) / stages);
+/// One layer less on the first and on the last stage.
+std::vector<int> stage_layers(int each, int stages) {
+  std::vector<int> counts(static_cast<std::size_t>(stages), each);
   --counts.front();
   --counts.back();
   return counts;
-}
-
-std::string schedule_of(std::string_view name) {
-  if (name == "1F1B") {
-    return "1f1b";
-  }
-  if (name == "1F1B-I") {
-    return "interleaved";
-  }
-  return name == "ZB-1p" ? "zb-1p" : name == "ZB-2p" ? "zb-2p" : "";
 }
 
 }  // namespace
@@ -51,7 +40,7 @@ std::vector<ValidationSet> zero_bubble_memory(const CsvTable& table) {
       "The table says GB; were it GiB, predictions would be 3 % low instead of 4 % high."};
   for (const CsvRow& row : table.rows()) {
     const auto measured = row.number_if("peak_memory_gb", 1e-6);
-    const std::string schedule = schedule_of(row.text("schedule"));
+    const std::string schedule = zero_bubble_schedule(row.text("schedule"));
     if (!measured || schedule.empty()) {
       set.unusable.push_back({row.line(), measured ? "unknown schedule" : "no reading"});
       continue;
@@ -59,11 +48,10 @@ std::vector<ValidationSet> zero_bubble_memory(const CsvTable& table) {
     TrainingRun run;
     run.spec = gpt_spec(row, 50'304);
     run.plan = {.tp = 1, .pp = count_of(row, "pp"), .sequence_parallel = false, .zero = 0};
-    if (run.plan.pp < 3 || (run.spec.layers + 2) % run.plan.pp != 0) {
-      row.fail("pp", fmt::format("{} stages of {} layers and two places for embedding and head; at "
-                                 "least 3 that share them evenly",
-                                 run.plan.pp, run.spec.layers));
+    if (run.plan.pp < 3) {
+      row.fail("pp", fmt::format("{} stages; at least 3", run.plan.pp));
     }
+    const int each = zero_bubble_stage_layers(row);
     run.cluster = with_gpus(load_cluster("a100-64"), run.plan.pp);
     run.state = {.weights = 2.0, .gradients = 4.0, .optimizer = 12.0};
     run.schedule = schedule;
@@ -71,9 +59,9 @@ std::vector<ValidationSet> zero_bubble_memory(const CsvTable& table) {
       // One layer per chunk, and none on the first and the last one: ranks between these are as in
       // a model of two more layers.
       run.spec.layers += 2;
-      run.chunks_per_rank = run.spec.layers / run.plan.pp;
+      run.chunks_per_rank = each;
     } else {
-      run.stage_layers = stage_layers(run.spec.layers, run.plan.pp);
+      run.stage_layers = stage_layers(each, run.plan.pp);
     }
     run.sequence = count_of(row, "seq_len");
     run.sequences_per_microbatch = count_of(row, "microbatch_seq");

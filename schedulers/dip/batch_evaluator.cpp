@@ -3,18 +3,18 @@
 
 #include "sim/core/parallel.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 namespace dipsim::dip {
 
 BatchEvaluator::BatchEvaluator(const TaskGraph& graph, const ReplicaGraph& replica,
-                               const DipOptions& options) {
-  const std::size_t jobs = usable_jobs(options.jobs);
-  composers_.reserve(jobs);
-  for (std::size_t job = 0; job < jobs; ++job) {
-    composers_.emplace_back(graph, replica, options);
-  }
+                               const DipOptions& options)
+    : graph_(&graph), replica_(&replica), options_(&options) {
+  composers_.emplace_back(graph, replica, options);
 }
+
+std::size_t BatchEvaluator::jobs() const { return usable_jobs(options_->jobs); }
 
 template <class Compose>
 std::span<const Composition> BatchEvaluator::for_each(std::span<const Candidate> candidates,
@@ -22,13 +22,18 @@ std::span<const Composition> BatchEvaluator::for_each(std::span<const Candidate>
   if (results_.size() < candidates.size()) {
     results_.resize(candidates.size());
   }
+  const std::size_t threads = std::min(jobs(), candidates.size());
+  while (composers_.size() < threads) {
+    composers_.emplace_back(*graph_, *replica_, *options_);
+  }
   std::atomic<std::size_t> next{0};
-  const std::size_t jobs = std::min(composers_.size(), candidates.size());
-  parallel_for(jobs, jobs, [&](std::size_t job) {
-    for (std::size_t i = next.fetch_add(1); i < candidates.size(); i = next.fetch_add(1)) {
+  parallel_for(threads, threads, [&](std::size_t job) {
+    for (std::size_t i = next.fetch_add(1);
+         i < candidates.size() && !options_->stop.stop_requested(); i = next.fetch_add(1)) {
       results_[i] = compose(composers_[job], candidates[i]);
     }
   });
+  throw_if_stopped(options_->stop);
   return std::span(results_).first(candidates.size());
 }
 

@@ -8,6 +8,7 @@
 #include "schedulers/dip/replica_graph.hpp"
 
 #include <cstddef>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -23,17 +24,17 @@ struct Candidate {
 /// number of threads.
 class BatchEvaluator {
  public:
-  /// `replica` and `options` must outlive the evaluator; options.jobs threads (0: all cores), or
-  /// one inside a parallel_for.
-  /// Throws Infeasible as Composer does.
+  /// All must outlive the evaluator. Up to options.jobs threads (0: all cores), inside a
+  /// parallel_for those that are free. Throws Infeasible as Composer does.
   BatchEvaluator(const TaskGraph& graph, const ReplicaGraph& replica, const DipOptions& options);
 
   [[nodiscard]] std::span<const Way> ways() const { return composers_.front().ways(); }
 
-  /// Candidates that can be evaluated at once.
-  [[nodiscard]] std::size_t jobs() const { return composers_.size(); }
+  /// Candidates that can be evaluated at once, now.
+  [[nodiscard]] std::size_t jobs() const;
 
-  /// All rounds for every candidate. The result holds until the next call.
+  /// All rounds for every candidate. The result holds until the next call. Throws Stopped where
+  /// options.stop is requested; so does the next.
   std::span<const Composition> compose(std::span<const Candidate> candidates);
 
   /// One round for every candidate, with the pass times of `choice`.
@@ -45,7 +46,10 @@ class BatchEvaluator {
   std::span<const Composition> for_each(std::span<const Candidate> candidates,
                                         const Compose& compose);
 
-  std::vector<Composer> composers_;  ///< one per thread
+  const TaskGraph* graph_;
+  const ReplicaGraph* replica_;
+  const DipOptions* options_;
+  std::deque<Composer> composers_;  ///< one per thread that was ever free
   std::vector<Composition> results_;
 };
 

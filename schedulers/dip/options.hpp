@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace dipsim {
@@ -71,6 +73,11 @@ struct DipOptions {
   TreeSearchOptions tree;
 
   std::size_t jobs = 0;  ///< threads; 0: all cores. The plan does not depend on it.
+
+  // As in PlanControl (sim/graph/planner.hpp).
+  std::stop_token stop{};
+  std::function<void(std::size_t)> planned{};
+  std::function<void()> tried{};
 
   /// Off: whole microbatches as slices and one segment per module.
   bool partitioner = true;

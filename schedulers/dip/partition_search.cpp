@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,16 +31,39 @@ constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 constexpr std::size_t kFinalists = 6;
 constexpr std::size_t kFinalEvaluations = 200;
 
+/// Replicas that are planned before it is asked whether the plan is out of the race: a fixed
+/// number, so that the answer does not depend on threads.
+constexpr std::size_t kReplicasAtOnce = 8;
+
 struct Tried {
   PartitionPlan plan;
   Nanoseconds makespan = kNever;
 };
 
+/// The work of a replica under the fastest strategies.
+Nanoseconds work_of(const ReplicaGraph& replica) {
+  Nanoseconds sum = 0;
+  for (Index pair = 0; pair < replica.pair_count(); ++pair) {
+    sum += replica.options_of(pair).front().time();
+  }
+  return sum;
+}
+
+/// The replicas that differ, those with the most work first: the slowest one is most likely there.
+std::vector<std::size_t> heaviest_first(std::span<const ReplicaGraph> replicas) {
+  std::vector<std::size_t> rows = first_equal(replicas);
+  std::ranges::sort(rows);
+  const auto repeated = std::ranges::unique(rows);
+  rows.erase(repeated.begin(), repeated.end());
+  std::ranges::stable_sort(rows, std::greater{},
+                           [&](std::size_t row) { return work_of(replicas[row]); });
+  return rows;
+}
+
 class Search {
  public:
   Search(const Lowering& lowering, const Batch& batch, const DipOptions& options)
-      : lowering_(lowering), batch_(batch), options_(options), jobs_(options.jobs) {
-    options_.jobs = 1;  // inside one plan; plans run side by side
+      : lowering_(lowering), batch_(batch), options_(options) {
     options_.soft_shares = {1.0};
   }
 
@@ -134,10 +159,30 @@ class Search {
         tried_.push_back({.plan = std::move(plan)});
       }
     }
-    parallel_for(tried_.size() - first, jobs_, [&](std::size_t i) {
-      tried_[first + i].makespan = makespan_of(tried_[first + i].plan, false);
-    });
+    const Nanoseconds race = last_finalist();
+    parallel_for(
+        tried_.size() - first, options_.jobs,
+        [&](std::size_t i) {
+          tried_[first + i].makespan = makespan_of(tried_[first + i].plan, false, race);
+          if (options_.tried) {
+            options_.tried();
+          }
+        },
+        options_.stop);
+    throw_if_stopped(options_.stop);
     return best().makespan < before;
+  }
+
+  /// A plan with a longer makespan can't become a finalist any more.
+  [[nodiscard]] Nanoseconds last_finalist() const {
+    std::vector<Nanoseconds> makespans;
+    for (const Tried& tried : tried_) {
+      makespans.push_back(tried.makespan);
+    }
+    std::ranges::sort(makespans);
+    const auto repeated = std::ranges::unique(makespans);
+    makespans.erase(repeated.begin(), repeated.end());
+    return makespans.size() < kFinalists ? kNever : makespans[kFinalists - 1];
   }
 
   /// The best of the best after a short search of each. Plans of equal makespan are most often the
@@ -148,16 +193,24 @@ class Search {
     const auto repeated = std::ranges::unique(finalists, {}, &Tried::makespan);
     finalists.erase(repeated.begin(), repeated.end());
     finalists.resize(std::min(kFinalists, finalists.size()));
-    parallel_for(finalists.size(), jobs_, [&](std::size_t i) {
-      if (finalists[i].makespan != kNever) {
-        finalists[i].makespan = makespan_of(finalists[i].plan, true);
+    Nanoseconds race = kNever;
+    for (Tried& finalist : finalists) {
+      if (finalist.makespan != kNever) {
+        finalist.makespan = makespan_of(finalist.plan, true, race);
+        race = std::min(race, finalist.makespan);
       }
-    });
+      if (options_.tried) {
+        options_.tried();
+      }
+    }
     return *std::ranges::min_element(finalists, {}, &Tried::makespan);
   }
 
   /// Of the slowest replica, after a short search or without; kNever where the plan does not fit.
-  [[nodiscard]] Nanoseconds makespan_of(const PartitionPlan& plan, bool searched) const {
+  /// Where it is found to exceed `race`, no more replicas are planned, and what is returned is some
+  /// makespan above it.
+  [[nodiscard]] Nanoseconds makespan_of(const PartitionPlan& plan, bool searched,
+                                        Nanoseconds race) const {
     const Draft draft = slice_batch(place_modules(lowering_, plan), batch_);
     const TaskGraph graph = lowering_.lower(draft, batch_);
     DipOptions options = options_;
@@ -166,18 +219,34 @@ class Search {
       options.whole_microbatches = {false};
     }
     options.time = std::chrono::milliseconds{0};
+    const std::vector<ReplicaGraph> replicas = replica_graphs(graph);
+    const std::vector<std::size_t> rows = heaviest_first(replicas);
     Nanoseconds slowest = 0;
-    for (const ReplicaGraph& replica : replica_graphs(graph)) {
-      try {
-        slowest = std::max(slowest, plan_by_descent(graph, replica, options).makespan);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::Infeasible) {
-          throw;
-        }
-        return kNever;
-      }
+    for (std::size_t first = 0; first < rows.size() && slowest <= race; first += kReplicasAtOnce) {
+      std::array<Nanoseconds, kReplicasAtOnce> makespans{};
+      parallel_for(
+          std::min(kReplicasAtOnce, rows.size() - first), options.jobs,
+          [&](std::size_t i) {
+            makespans[i] = makespan_of(graph, replicas[rows[first + i]], options);
+          },
+          options.stop);
+      throw_if_stopped(options.stop);
+      slowest = std::max(slowest, std::ranges::max(makespans));
     }
     return slowest;
+  }
+
+  /// kNever where the replica does not fit.
+  static Nanoseconds makespan_of(const TaskGraph& graph, const ReplicaGraph& replica,
+                                 const DipOptions& options) {
+    try {
+      return plan_by_descent(graph, replica, options).makespan;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Infeasible) {
+        throw;
+      }
+      return kNever;
+    }
   }
 
   [[nodiscard]] Note chosen_note(std::size_t m, const ModulePlan& module) const {
@@ -194,7 +263,6 @@ class Search {
   const Lowering& lowering_;
   const Batch& batch_;
   DipOptions options_;
-  std::size_t jobs_;
   std::vector<Tried> tried_;
 };
 

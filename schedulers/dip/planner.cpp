@@ -9,8 +9,11 @@
 #include "schedulers/dip/replica_graph.hpp"
 #include "schedulers/registry.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/parallel.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <span>
 #include <utility>
 #include <vector>
@@ -129,22 +132,49 @@ class DipPlanner final : public Planner {
   }
 
   [[nodiscard]] Schedule order(const TaskGraph& graph) const override {
+    const std::vector<dip::ReplicaGraph> replicas = dip::replica_graphs(graph);
+    const std::vector<std::size_t> equal = dip::first_equal(replicas);
+    std::vector<Planned> planned(replicas.size());
+    parallel_for(
+        replicas.size(), options_.jobs,
+        [&](std::size_t r) {
+          if (equal[r] == r) {
+            planned[r] = plan(graph, replicas[r]);
+          }
+          if (options_.planned) {
+            options_.planned(1);
+          }
+        },
+        options_.stop);
+    throw_if_stopped(options_.stop);
     ScheduleBuilder builder(graph);
-    for (const dip::ReplicaGraph& replica : dip::replica_graphs(graph)) {
-      std::vector<dip::Composition> plans = method_.plan(graph, replica, options_);
-      plans.resize(offloads() ? plans.size() : 1);
-      std::vector<std::vector<dip::PairWindow>> windows(plans.size());
-      for (std::size_t i = 0; offloads() && i < plans.size(); ++i) {
-        windows[i] = dip::offload(replica, plans[i]);
-      }
-      const auto best = static_cast<std::size_t>(
-          std::ranges::min_element(plans, {}, &dip::Composition::makespan) - plans.begin());
-      builder.add(replica, plans[best], windows[best]);
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+      const Planned& own = planned[equal[r]];
+      builder.add(replicas[r], own.composition, own.windows);
     }
     return builder.schedule();
   }
 
  private:
+  struct Planned {
+    dip::Composition composition;
+    std::vector<dip::PairWindow> windows;  ///< of pairs that offload
+  };
+
+  [[nodiscard]] Planned plan(const TaskGraph& graph, const dip::ReplicaGraph& replica) const {
+    throw_if_stopped(options_.stop);
+    std::vector<dip::Composition> plans = method_.plan(graph, replica, options_);
+    plans.resize(offloads() ? plans.size() : 1);
+    std::vector<std::vector<dip::PairWindow>> windows(plans.size());
+    for (std::size_t i = 0; offloads() && i < plans.size(); ++i) {
+      throw_if_stopped(options_.stop);
+      windows[i] = dip::offload(replica, plans[i]);
+    }
+    const auto best = static_cast<std::size_t>(
+        std::ranges::min_element(plans, {}, &dip::Composition::makespan) - plans.begin());
+    return {.composition = std::move(plans[best]), .windows = std::move(windows[best])};
+  }
+
   /// Where one strategy serves all pairs there is none to offload instead.
   [[nodiscard]] bool offloads() const {
     return options_.memory_choice && options_.offload.value_or(method_.offload);
@@ -172,6 +202,17 @@ namespace schedules {
 
 namespace {
 
+/// The options of the method under the control of its caller.
+DipOptions watched(const PlannerOptions& options) {
+  DipOptions dip = options.dip;
+  const PlanControl& control = options.control;
+  dip.jobs = control.jobs == 0 ? dip.jobs : control.jobs;
+  dip.stop = control.stop;
+  dip.planned = control.planned;
+  dip.tried = control.tried;
+  return dip;
+}
+
 std::vector<std::string_view> search_keys() {
   return {"slice", "segments", "level",   "memory", "evaluations",
           "ms",    "seed",     "balance", "offload"};
@@ -187,7 +228,7 @@ ScheduleInfo dip() {
           .default_chunks = 0,
           .option_keys = {"slice", "segments", "level", "partitioner", "interleaver", "memory",
                           "evaluations", "ms", "seed", "rollouts", "backwards", "offload"},
-          .make = [](const PlannerOptions& options) { return make_dip(options.dip); }};
+          .make = [](const PlannerOptions& options) { return make_dip(watched(options)); }};
 }
 
 ScheduleInfo dip_plus() {
@@ -197,7 +238,7 @@ ScheduleInfo dip_plus() {
           .chooses_memory = true,
           .default_chunks = 0,
           .option_keys = search_keys(),
-          .make = [](const PlannerOptions& options) { return make_dip_plus(options.dip); }};
+          .make = [](const PlannerOptions& options) { return make_dip_plus(watched(options)); }};
 }
 
 ScheduleInfo dip_zb() {
@@ -208,7 +249,7 @@ ScheduleInfo dip_zb() {
           .split_backward = true,
           .default_chunks = 0,
           .option_keys = search_keys(),
-          .make = [](const PlannerOptions& options) { return make_dip_zb(options.dip); }};
+          .make = [](const PlannerOptions& options) { return make_dip_zb(watched(options)); }};
 }
 
 }  // namespace schedules

@@ -9,8 +9,8 @@
 namespace dipsim {
 
 // The three planners share the partitioner, the interleaver and the memory choice
-// (docs/model.md, "DIP"). Replicas are planned one by one. They throw Input on options out of
-// range.
+// (docs/model.md, "DIP"). Each replica is planned on its own, several at once on different threads,
+// equal ones once. They throw Input on options out of range.
 
 /// DIP as its paper has it (ASPLOS'26, arXiv 2504.14145): segment order by tree search, dual-queue
 /// interleaving, memory choice per pair.

@@ -59,7 +59,7 @@ class Polisher {
   void polish(Composition& best, std::size_t steps, std::uint64_t seed) {
     for (std::size_t turn = 0; turn < turns_; ++turn) {
       Composition next = best;
-      refiner_.refine(next, {.steps = steps / turns_, .seed = seed + turn});
+      refiner_.refine(next, {.steps = steps / turns_, .seed = seed + turn, .stop = options_.stop});
       if (next.makespan < best.makespan) {
         best = next;
       }
@@ -157,11 +157,13 @@ void polish_order(const ReplicaGraph& replica, const DipOptions& options, const 
                   Composition& composition) {
   Refiner refiner(replica);
   if (options.time.count() == 0) {
-    refiner.refine(composition, {.steps = refine_steps(replica, options), .seed = options.seed});
+    refiner.refine(
+        composition,
+        {.steps = refine_steps(replica, options), .seed = options.seed, .stop = options.stop});
     return;
   }
   for (std::uint64_t seed = options.seed; all.used(0) < 1.0; ++seed) {
-    refiner.refine(composition, {.steps = kTimedSteps, .seed = seed});
+    refiner.refine(composition, {.steps = kTimedSteps, .seed = seed, .stop = options.stop});
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedulers/dip/refine.hpp"
 
+#include "sim/core/parallel.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,6 +32,9 @@ constexpr std::array kFits = {0.0, 0.5, 1.0};
 /// times: a move changes the makespan by the time of a pass or so.
 constexpr std::array kHot = {4.0, 2.0, 1.0, 0.5};
 constexpr double kCold = 0.01;
+
+/// Moves between two looks at the stop.
+constexpr std::size_t kStepsPerLook = 64;
 
 /// What the price of a byte is multiplied by at an accepted move that leaves an order which breaks
 /// the limit, and divided by at one which fits.
@@ -70,6 +75,9 @@ void Refiner::refine(Composition& composition, const RefineOptions& options) {
       kRearranged / static_cast<double>(std::max<std::size_t>(40, best_.size()));
   usual_price_ = scale / average_held();
   for (std::size_t step = 0; step < options.steps && best > 0; ++step) {
+    if (step % kStepsPerLook == 0) {
+      throw_if_stopped(options.stop);
+    }
     if (step % per_round == 0) {
       price_ = usual_price_;
       order_.reorder(best_);

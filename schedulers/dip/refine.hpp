@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 namespace dipsim::dip {
@@ -19,6 +20,7 @@ namespace dipsim::dip {
 struct RefineOptions {
   std::size_t steps = 1'000;  ///< moves looked at
   std::uint64_t seed = 1;
+  std::stop_token stop{};  ///< where it is requested, refine() throws Stopped
 };
 
 /// Simulated annealing over pass orders at fixed strategies, in several rounds of cooling that each

@@ -31,6 +31,7 @@ struct PairOption {
   ByteCount held = 0;     ///< from the start of the forward to the end of the backward
   ByteCount rebuilt = 0;  ///< during the backward
   ByteCount kept = 0;     ///< from the end of the backward to the end of W
+  friend bool operator==(const PairOption&, const PairOption&) = default;
 
   [[nodiscard]] Nanoseconds time() const { return forward + backward + weight; }
 };
@@ -41,6 +42,7 @@ struct OffloadOption {
   Nanoseconds out = 0;  ///< time of the copy to host memory
   Nanoseconds in = 0;   ///< and back
   ByteCount away = 0;   ///< part of option.held that is copied
+  friend bool operator==(const OffloadOption&, const OffloadOption&) = default;
 };
 
 /// Whether W takes as long and holds as much under both.
@@ -57,6 +59,7 @@ struct Hop {
   Index link = kDirect;  ///< kDirect, kShared, or the ordered pair of ranks that carries it
   Nanoseconds occupied = 0;
   Nanoseconds latency = 0;
+  friend bool operator==(const Hop&, const Hop&) = default;
 };
 
 struct Pass {
@@ -65,6 +68,7 @@ struct Pass {
   Index first_hop = 0;
   Index last_hop = 0;
   Index predecessors = 0;
+  friend bool operator==(const Pass&, const Pass&) = default;
 };
 
 /// The works of one module on one microbatch: they share a priority.
@@ -133,5 +137,10 @@ struct ReplicaGraph {
 /// cells or sharing one, tasks other than transfers before a pass, edges between the passes of
 /// different replicas.
 std::vector<ReplicaGraph> replica_graphs(const TaskGraph& graph);
+
+/// For each replica the first one that asks the same of a planner: equal in everything but its
+/// names (ranks, tasks, pairs, and the numbers that chunks and microbatches begin with), so that
+/// the plan of the one is, row by row, the plan of the other.
+std::vector<std::size_t> first_equal(std::span<const ReplicaGraph> replicas);
 
 }  // namespace dipsim::dip

@@ -31,6 +31,7 @@ class FsdpPlanner final : public Planner {
         .chunks = {},
         .groups = {},
         .slice_instances = {},
+        .step_microbatches = 1,
         .notes = {{"units", fmt::format("{} layers, gathered one ahead", count_layers(problem))}}};
     for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
       int weight_set = 0;

@@ -109,4 +109,21 @@ std::vector<PipelineInstance> pipeline_instances(const TaskGraph& graph,
   return instances;
 }
 
+std::vector<std::size_t> first_equal(std::span<const PipelineInstance> instances) {
+  std::vector<std::size_t> first(instances.size());
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const PipelineInstance& own = instances[i];
+    first[i] = i;
+    for (std::size_t j = 0; j < i && first[i] == i; ++j) {
+      const PipelineInstance& other = instances[j];
+      if (first[j] == j && own.shape == other.shape && own.costs == other.costs &&
+          own.room == other.room && own.stages == other.stages &&
+          own.backward_op == other.backward_op) {
+        first[i] = j;
+      }
+    }
+  }
+  return first;
+}
+
 }  // namespace dipsim

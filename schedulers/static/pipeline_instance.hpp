@@ -16,6 +16,7 @@ struct PipelineShape {
   int ranks = 1;
   int microbatches = 1;
   int chunks = 1;  ///< per rank
+  friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
 /// One pass of a rank.
@@ -31,6 +32,7 @@ struct Step {
 struct HopCost {
   Duration occupied{0};
   Duration latency{0};
+  friend bool operator==(const HopCost&, const HopCost&) = default;
 };
 
 /// One microbatch on one stage, under the strategy of its pair and at the speed of its rank. What
@@ -46,6 +48,7 @@ struct PairCost {
   Bytes during_weight{};
   HopCost sent{};      ///< activations, to the next stage
   HopCost returned{};  ///< their gradient, to the nearest stage before that has a backward
+  friend bool operator==(const PairCost&, const PairCost&) = default;
 };
 
 /// The same for all microbatches of a stage: frozen layers may have no backward, or none for
@@ -55,6 +58,7 @@ struct StageShape {
   int chunk = 0;  ///< on that rank, in flow order
   bool has_backward = true;
   bool has_weight = false;
+  friend bool operator==(const StageShape&, const StageShape&) = default;
 };
 
 /// One replica of a pipeline through which every microbatch flows stage by stage. Times and sizes

@@ -38,4 +38,8 @@ std::vector<PipelineInstance> pipeline_instances(const TaskGraph& graph,
                                                  std::span<const Replica> replicas,
                                                  std::span<const StrategyId> chosen);
 
+/// For each instance the first one that equals it in everything but the names of its ranks: they
+/// get equal orders.
+std::vector<std::size_t> first_equal(std::span<const PipelineInstance> instances);
+
 }  // namespace dipsim

@@ -5,6 +5,7 @@
 #include "schedulers/static/replicas.hpp"
 #include "schedulers/static/stage_memory.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/parallel.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,14 +121,24 @@ class StaticPlanner final : public Planner {
       }
       return steps;
     }
-    for (const PipelineInstance& instance : pipeline_instances(graph, replicas, chosen)) {
-      if (instance.shape.microbatches == 0) {
-        require_state_fits(instance);
-        continue;
-      }
-      std::vector<std::vector<Step>> of_replica = schedule_.timed_steps(instance);
-      for (std::size_t position = 0; position < of_replica.size(); ++position) {
-        steps[instance.ranks[position].row()] = std::move(of_replica[position]);
+    const std::vector<PipelineInstance> instances = pipeline_instances(graph, replicas, chosen);
+    const std::vector<std::size_t> equal = first_equal(instances);
+    std::vector<std::vector<std::vector<Step>>> of_replica(instances.size());
+    parallel_for(
+        instances.size(), options_.control.jobs,
+        [&](std::size_t r) {
+          if (instances[r].shape.microbatches == 0) {
+            require_state_fits(instances[r]);
+          } else if (equal[r] == r) {
+            of_replica[r] = schedule_.timed_steps(instances[r]);
+          }
+        },
+        options_.control.stop);
+    throw_if_stopped(options_.control.stop);
+    for (std::size_t r = 0; r < instances.size(); ++r) {
+      const std::vector<std::vector<Step>>& planned = of_replica[equal[r]];
+      for (std::size_t position = 0; position < planned.size(); ++position) {
+        steps[instances[r].ranks[position].row()] = planned[position];
       }
     }
     return steps;

@@ -3,11 +3,13 @@
 
 #include "sim/cluster/node_topology.hpp"
 #include "sim/cluster/shipped.hpp"
+#include "sim/core/json_behind.hpp"
 #include "sim/core/units.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -22,7 +24,8 @@ constexpr double kMinLink = 1e-3;
 constexpr double kMaxLink = 1e5;
 
 Gpu gpu_of(const JsonValue& value) {
-  return value.is_object() ? read_gpu(value) : load_gpu(value.text());
+  return value.is_object() ? read_gpu(value)
+                           : read_behind(value, [&] { return load_gpu(value.text()); });
 }
 
 double number_or(JsonObject& object, std::string_view key, double low, double high,
@@ -44,7 +47,22 @@ NodeTopology read_topology(const JsonValue& value, const Gpu& gpu) {
   } else {
     name = value.text();
   }
-  return load_node_topology(std::filesystem::path(value.file()).parent_path() / name, speeds);
+  return read_behind(value, [&] {
+    return load_node_topology(std::filesystem::path(value.file()).parent_path() / name, speeds);
+  });
+}
+
+/// A table of more GPUs or nodes than there are was measured elsewhere, or is a typing error.
+void require_smaller(const JsonValue& value, const Cluster& cluster) {
+  const std::vector<JsonValue> items = value.items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const MeasuredTable& table = cluster.measured[i];
+    if (table.members > cluster.gpus() || table.nodes > cluster.nodes) {
+      items[i].fail(fmt::format("{} on {} GPUs in {} nodes; the cluster has {} GPUs in {} nodes",
+                                kind_name(table), table.members, table.nodes, cluster.gpus(),
+                                cluster.nodes));
+    }
+  }
 }
 
 void read_gpus_per_node(JsonObject& object, Cluster& cluster, const NodeTopology* found) {
@@ -84,6 +102,11 @@ void read_node(JsonObject& object, Cluster& cluster) {
 
 }  // namespace
 
+double Cluster::speed_of(GpuId gpu_id) const {
+  const auto found = std::ranges::lower_bound(slow_gpus, gpu_id, {}, &SlowGpu::gpu);
+  return found != slow_gpus.end() && found->gpu == gpu_id ? found->speed : 1.0;
+}
+
 Bytes Cluster::memory_limit() const {
   return round_to_bytes(gpu.memory_gib.value * kBytesPerGib * usable_memory_fraction,
                         "usable memory");
@@ -109,6 +132,7 @@ Cluster read_cluster(const JsonValue& value) {
   }
   if (const auto measured = object.find("measured")) {
     cluster.measured = read_measured(*measured);
+    require_smaller(*measured, cluster);
   }
   cluster.host_gbytes_per_s =
       number_or(object, "host_gbytes_per_s", 0.0, kMaxLink, cluster.gpu.pcie_gbytes_per_s.value);
@@ -116,6 +140,10 @@ Cluster read_cluster(const JsonValue& value) {
       number_or(object, "reserved_gib", 0.0, cluster.gpu.memory_gib.value, cluster.reserved_gib);
   cluster.usable_memory_fraction =
       number_or(object, "usable_memory_fraction", 1e-3, 1.0, cluster.usable_memory_fraction);
+  if (const auto slow = object.find("slow_gpus")) {
+    cluster.slow_gpus =
+        with_speeds({}, slow_gpus(read_speed_entries(*slow), cluster.nodes, cluster.gpus_per_node));
+  }
   object.finish();
   return cluster;
 }
@@ -146,6 +174,9 @@ nlohmann::json to_json(const Cluster& cluster) {
   }
   if (!cluster.measured.empty()) {
     out["measured"] = to_json(cluster.measured);
+  }
+  if (!cluster.slow_gpus.empty()) {
+    out["slow_gpus"] = to_json(cluster.slow_gpus);
   }
   return out;
 }

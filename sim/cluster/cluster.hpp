@@ -4,6 +4,7 @@
 #include "sim/cluster/fabric.hpp"
 #include "sim/cluster/gpu.hpp"
 #include "sim/cluster/measured.hpp"
+#include "sim/cluster/slow_gpus.hpp"
 #include "sim/core/ids.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/units.hpp"
@@ -31,8 +32,12 @@ struct Cluster {
   std::optional<Fabric> fabric;         ///< nothing: every card reaches every other at full speed
   std::vector<MeasuredTable> measured;  ///< go before the model of collectives and messages
   double host_gbytes_per_s = 0.0;  ///< per GPU to host memory, one way; 0: offload is impossible
-  double reserved_gib = 4.0;       ///< per GPU: context, communication buffers, fragmentation
+  /// Per GPU, held at all times and not modelled one by one: the CUDA context and loaded kernels,
+  /// buffers of communication (NCCL), workspaces of libraries (cuBLAS, cuDNN), and an allowance for
+  /// fragmentation of the framework's allocator.
+  double reserved_gib = 4.0;
   double usable_memory_fraction = 0.95;
+  std::vector<SlowGpu> slow_gpus;  ///< in ascending order, at most once each, speeds below 1
   friend bool operator==(const Cluster&, const Cluster&) = default;
 
   [[nodiscard]] int gpus() const { return nodes * gpus_per_node; }
@@ -43,6 +48,9 @@ struct Cluster {
   [[nodiscard]] int leaf_of_node(int node) const {
     return fabric ? node / fabric->nodes_per_leaf : 0;
   }
+
+  /// 1 unless it is one of slow_gpus.
+  [[nodiscard]] double speed_of(GpuId gpu_id) const;
 
   /// Bytes of a GPU that a plan may use, the reserve included.
   [[nodiscard]] Bytes memory_limit() const;

@@ -2,6 +2,7 @@
 #include "sim/cluster/measured.hpp"
 
 #include "sim/core/files.hpp"
+#include "sim/core/json_behind.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -66,7 +67,8 @@ int count_or(JsonObject& object, std::string_view key, std::optional<int> told, 
 
 MeasuredTable from_file(const JsonValue& place, JsonObject& object, const std::string& name) {
   const std::filesystem::path path = std::filesystem::path(place.file()).parent_path() / name;
-  NcclTestsFile file = read_nccl_tests(read_file(path), path.string());
+  NcclTestsFile file =
+      read_behind(place, [&] { return read_nccl_tests(read_file(path), path.string()); });
   MeasuredTable table;
   if (const auto collective = object.find("collective")) {
     table.kind = read_kind(*collective);

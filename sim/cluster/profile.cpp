@@ -101,6 +101,10 @@ constexpr std::array<ParameterField<LinkCurve>, 2> kLinkFields = {{
     {"bandwidth_fraction", &LinkCurve::bandwidth_fraction, 1e-3, 1.0},
 }};
 
+constexpr std::array<ParameterField<OverlapCost>, 1> kOverlapFields = {{
+    {"compute_slowdown", &OverlapCost::compute_slowdown, 0.0, 10.0},
+}};
+
 /// Calls f(key, curve of the profile, fields of that curve) for every curve, in file order; curves
 /// that a GPU may lack come as optionals.
 template <class Profile, class F>
@@ -131,6 +135,7 @@ void for_each_curve(Profile& profile, const F& f) {
   f("p2p_nic", profile.p2p_nic, std::span(kLinkFields));
   f("p2p_channels", profile.p2p_channels, std::span(kChannelFields));
   f("host", profile.host, std::span(kLinkFields));
+  f("overlap", profile.overlap, std::span(kOverlapFields));
 }
 
 /// Reads one curve after the other.

@@ -127,6 +127,14 @@ struct LinkCurve {
   friend bool operator==(const LinkCurve&, const LinkCurve&) = default;
 };
 
+/// What compute pays for communication beside it: both want multiprocessors, memory and power.
+struct OverlapCost {
+  /// A pass takes (1 + this) times as long while a transfer or collective of its rank is under way.
+  /// Copies to the host have engines of their own and cost nothing here.
+  Parameter compute_slowdown;
+  friend bool operator==(const OverlapCost&, const OverlapCost&) = default;
+};
+
 /// What the framework on the host needs to issue work.
 struct IssueRate {
   Parameter kernel_us;  ///< per kernel, one by one
@@ -161,6 +169,7 @@ struct HardwareProfile {
   LinkCurve p2p_nic;
   ChannelRule p2p_channels;
   LinkCurve host;  ///< device to pinned host memory and back
+  OverlapCost overlap;
   friend bool operator==(const HardwareProfile&, const HardwareProfile&) = default;
 };
 

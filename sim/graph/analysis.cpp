@@ -53,7 +53,8 @@ class IdleSplit {
 
   /// Splits the gap of a cell from `from` to the start of the slot. Backwards in time: what came
   /// after the arrival of the last input is host time, each leg of its way here is transfer or
-  /// collective, and before it was computed the pipeline was waiting.
+  /// collective, and before it was computed the pipeline was waiting; where the last leg is a
+  /// collective that waited for another replica, so was the collective.
   void add_gap(IdleByCause& idle, Time from, const Slot& slot) const {
     const Time earliest = std::max(from, cells_free_[slot.task.row()]);
     Time open = spans_[slot.task.row()].start;
@@ -71,12 +72,21 @@ class IdleSplit {
       const Time since = before.valid() ? spans_[before.row()].end : spans_[leg.row()].start;
       const bool moves = graph_.task(leg).op == Op::Transfer;
       book(moves ? idle.transfer : idle.collective, std::max(earliest, since));
+      if (graph_.task(leg).group.valid() && before.valid() && is_foreign(before, slot)) {
+        book(idle.collective, from);
+      }
       leg = before;
     }
     book(idle.pipeline, from);
   }
 
  private:
+  /// A pass of another replica than the slot's.
+  [[nodiscard]] bool is_foreign(TaskId pass, const Slot& slot) const {
+    const auto replica = [&](TaskId id) { return graph_.rank(graph_.task(id).rank).replica; };
+    return is_pass(graph_.task(pass).op) && replica(pass) != replica(slot.task);
+  }
+
   /// For every pass when the messages of the steps before it on its cells had arrived.
   void note_sends(const Schedule& schedule) {
     std::vector<Time> of_pass(graph_.tasks.size(), kStart);

@@ -32,6 +32,9 @@ struct EngineOptions {
   Duration host_issue{0};  ///< the host of a rank needs this long to issue each pass, one by one
   double jitter = 0.0;     ///< sigma of log-normal factors of mean 1 on the time of every task
   std::uint64_t seed = 0;  ///< of the jitter
+  /// Links are shared by all that passes them, and communication slows the passes beside it. Needs
+  /// a cluster.
+  bool contention = false;
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 

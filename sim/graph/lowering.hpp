@@ -51,7 +51,21 @@ class Lowering {
 
   [[nodiscard]] virtual ChunkMemory memory(std::span<const LayerRange> layers) const = 0;
 
-  /// All tasks, edges and pairs of the draft.
+  /// Tensor-parallel degrees that groups of modules may have: ascending, each divides the next.
+  [[nodiscard]] virtual std::vector<int> group_degrees() const {
+    return {problem().ranks.front().tp};
+  }
+
+  /// The same model with each module on a group of its own, `groups` having one per module and no
+  /// more GPUs than a replica of problem(). Its ranks stand replica by replica, inside a replica
+  /// module by module, copy by copy, by position; its costs and sizes are those of the groups. By
+  /// default this lowering itself, whose costs are the same on any ranks. Valid as long as this
+  /// one. Throws Input where a group has no legal degree or the groups have too many GPUs.
+  [[nodiscard]] virtual const Lowering& on_groups(std::span<const ModuleGroup> /*groups*/) const {
+    return *this;
+  }
+
+  /// All tasks, edges and pairs of the draft, on its groups where it has some.
   [[nodiscard]] virtual TaskGraph lower(const Draft& draft, const Batch& batch) const = 0;
 
  protected:

@@ -192,12 +192,16 @@ ordered_json placement_json(const Placement& placement) {
   for (const Chunk& chunk : placement.chunks) {
     chunks.push_back(chunk_json(chunk));
   }
-  return {{"cells", id_rows_json(placement.cells)},
-          {"ranks", ranks},
-          {"chunks", chunks},
-          {"groups", id_rows_json(placement.groups)},
-          {"slice_instances", placement.slice_instances},
-          {"notes", notes_json(placement.notes)}};
+  ordered_json json = {{"cells", id_rows_json(placement.cells)},
+                       {"ranks", ranks},
+                       {"chunks", chunks},
+                       {"groups", id_rows_json(placement.groups)},
+                       {"slice_instances", placement.slice_instances},
+                       {"notes", notes_json(placement.notes)}};
+  if (placement.step_microbatches != 1) {
+    json["step_microbatches"] = placement.step_microbatches;
+  }
+  return json;
 }
 
 Placement read_placement(const JsonValue& value) {
@@ -213,6 +217,9 @@ Placement read_placement(const JsonValue& value) {
   placement.groups = read_id_rows<RankTag>(object.at("groups"));
   for (const JsonValue& item : object.at("slice_instances").items()) {
     placement.slice_instances.push_back(static_cast<int>(item.integer(0, kMaxId)));
+  }
+  if (const auto step = object.find("step_microbatches")) {
+    placement.step_microbatches = static_cast<int>(step->integer(1, kMaxId));
   }
   placement.notes = read_notes(object.at("notes"));
   object.finish();
@@ -252,7 +259,8 @@ ordered_json engine_json(const EngineOptions& engine) {
           {"send", name_of(engine.send)},
           {"host_issue_ns", engine.host_issue.count()},
           {"jitter", engine.jitter},
-          {"jitter_seed", engine.seed}};
+          {"jitter_seed", engine.seed},
+          {"contention", engine.contention}};
 }
 
 EngineOptions read_engine(const JsonValue& value) {
@@ -265,7 +273,8 @@ EngineOptions read_engine(const JsonValue& value) {
       .send = send_mode_of(send.text(), send.where()),
       .host_issue = Duration(object.at("host_issue_ns").integer(0, kLongestIssueNs)),
       .jitter = object.at("jitter").number(0.0, 1.0),
-      .seed = static_cast<std::uint64_t>(object.at("jitter_seed").integer(0))};
+      .seed = static_cast<std::uint64_t>(object.at("jitter_seed").integer(0)),
+      .contention = object.at("contention").boolean()};
   object.finish();
   return engine;
 }
@@ -374,7 +383,11 @@ PlanFile read_plan(const JsonValue& root) {
   if (!cluster.raw().is_null()) {
     plan.cluster = read_cluster(cluster);
   }
-  plan.engine = read_engine(object.at("engine"));
+  const JsonValue engine = object.at("engine");
+  plan.engine = read_engine(engine);
+  if (plan.engine.contention && !plan.cluster) {
+    engine.fail("\"contention\" is true, but without a cluster there are no links to share");
+  }
   plan.graph = read_graph(object.at("graph"));
   plan.schedule = read_schedule(object.at("schedule"));
   object.finish();

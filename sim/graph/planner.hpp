@@ -6,7 +6,22 @@
 #include "sim/graph/schedule.hpp"
 #include "sim/graph/task_graph.hpp"
 
+#include <cstddef>
+#include <functional>
+#include <stop_token>
+
 namespace dipsim {
+
+/// How planning is watched and ended from outside. No plan depends on it.
+struct PlanControl {
+  std::size_t jobs = 0;  ///< threads; 0: all cores
+  /// Where it is requested, place() and order() throw Stopped (sim/core/parallel.hpp) soon.
+  std::stop_token stop{};
+  /// order() has planned so many more replicas; from any thread. May be empty; so may the next.
+  std::function<void(std::size_t)> planned{};
+  /// place() has tried one more placement; from any thread.
+  std::function<void()> tried{};
+};
 
 /// A scheduling method, in the three steps that every method has. Thread-safe: one planner serves
 /// many iterations at once.

@@ -53,6 +53,7 @@ struct Totals {
   Duration lower_bound{0};
   Duration busy{0};
   IdleByCause idle;
+  LostTime lost;
   double iteration_seconds = 0.0;
   double mfu_seconds = 0.0;  ///< Σ mfu × iteration time
 };
@@ -64,6 +65,8 @@ Totals totals_of(const std::vector<IterationResult>& iterations) {
     sum.lower_bound += iteration.lower_bound;
     sum.busy += iteration.busy;
     sum.idle += iteration.idle;
+    sum.lost.passes += iteration.lost.passes;
+    sum.lost.flows += iteration.lost.flows;
     sum.iteration_seconds += to_seconds(iteration.iteration);
     sum.mfu_seconds += iteration.mfu * to_seconds(iteration.iteration);
   }
@@ -118,6 +121,8 @@ ScheduleSummary summarize(const Comparison& comparison, std::size_t index) {
                     .collective = mean_of(sum.idle.collective, count),
                     .host = mean_of(sum.idle.host, count),
                     .straggler = mean_of(sum.idle.straggler, count)};
+    summary.lost = {.passes = mean_of(sum.lost.passes, count),
+                    .flows = mean_of(sum.lost.flows, count)};
   }
   return summary;
 }

@@ -3,15 +3,26 @@
 #pragma once
 
 #include "sim/graph/analysis.hpp"
+#include "sim/graph/memory_contents.hpp"
 #include "sim/graph/schedule.hpp"
+#include "sim/graph/stragglers.hpp"
 #include "sim/graph/task_graph.hpp"
 #include "sim/graph/timeline.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dipsim {
+
+/// A pass by what it does, without its graph.
+struct PassName {
+  Op op = Op::F;
+  MicrobatchId microbatch{};  ///< the first one of its work
+  ModuleId module{};          ///< none: several
+  friend bool operator==(const PassName&, const PassName&) = default;
+};
 
 /// One schedule on one iteration's batch.
 struct IterationResult {
@@ -23,8 +34,13 @@ struct IterationResult {
   double bubble_ratio = 0.0;
   double bubble_overhead = 0.0;
   double mfu = 0.0;
-  std::vector<Bytes> peak_memory;  ///< per rank
-  bool fits = false;               ///< every rank stays within its limit
+  LostTime lost{};                                 ///< to contention; part of `busy` and of `idle`
+  std::vector<Bytes> peak_memory;                  ///< per rank
+  bool fits = false;                               ///< every rank stays within its limit
+  std::vector<MemoryContents> peak_contents = {};  ///< per rank: sums to its peak
+  std::vector<std::optional<PassName>> peak_passes = {};  ///< per rank: what it runs at its peak
+  std::optional<Straggler> straggler = {};                ///< where there are several replicas
+  Duration slow_ranks{0};  ///< iteration time less that of the same order at full speed, no jitter
 };
 
 /// A plan and how it ran, for pictures and plan files.
@@ -80,6 +96,7 @@ struct ScheduleSummary {
   double lower_bound_ms = 0.0;          ///< mean
   double gap_to_bound = 0.0;            ///< Σ makespan / Σ lower bound − 1
   IdleByCause idle;                     ///< mean per iteration, summed over cells
+  LostTime lost{};                      ///< mean per iteration
 };
 
 /// Summary of schedule `index` of the comparison.

@@ -64,6 +64,7 @@ struct Placement {
   std::vector<Chunk> chunks;
   Rows<RankId> groups;               ///< ranks that take part in a collective together
   std::vector<int> slice_instances;  ///< per module: instances per slice; 0: whole microbatches
+  int step_microbatches = 1;         ///< of a replica that the copies of modules share at a time
   std::vector<Note> notes;           ///< the numbers behind the choices
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -87,11 +88,27 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
+/// GPUs that a module has for itself in each replica: `copies` pipelines of `pp` ranks of `tp`
+/// GPUs. The copies hold the same layers, share the data of their replica and add up their
+/// gradients.
+struct ModuleGroup {
+  int tp = 1;
+  int pp = 1;
+  int copies = 1;
+
+  [[nodiscard]] int ranks() const { return pp * copies; }
+
+  [[nodiscard]] int gpus() const { return tp * pp * copies; }
+
+  friend bool operator==(const ModuleGroup&, const ModuleGroup&) = default;
+};
+
 /// Which work exists on which placement: what a planner asks a Lowering to turn into tasks.
 struct Draft {
   Placement placement;
   std::vector<Work> works;
-  bool split_backward = false;  ///< backward as I and W instead of B
+  std::vector<ModuleGroup> groups{};  ///< per module, where modules have GPUs of their own
+  bool split_backward = false;        ///< backward as I and W instead of B
   /// With split_backward: for each strategy another one that does W inside I, which holds nothing
   /// for it and leaves W no time.
   bool weights_at_once = false;

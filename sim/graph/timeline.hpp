@@ -33,6 +33,14 @@ struct MemoryCurve {
   friend bool operator==(const MemoryCurve&, const MemoryCurve&) = default;
 };
 
+/// Time that tasks took longer than alone, because they shared links or computed beside
+/// communication.
+struct LostTime {
+  Duration passes{0};  ///< summed over cells
+  Duration flows{0};   ///< summed over transfers, collectives and copies
+  friend bool operator==(const LostTime&, const LostTime&) = default;
+};
+
 /// What happened when, as told by either evaluator.
 struct Timeline {
   std::vector<Span> spans;          ///< one per task
@@ -40,6 +48,7 @@ struct Timeline {
   Duration makespan{0};             ///< first start to last end of the passes
   Duration iteration{0};            ///< the same plus gathers before it, gradient reduction
                                     ///< and optimizer
+  LostTime lost{};                  ///< zero without contention
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 

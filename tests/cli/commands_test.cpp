@@ -215,6 +215,63 @@ TEST_CASE("compose makes the iterations of uneven microbatches shorter, and the 
   CHECK(nothing_to_do.out.find("compose changes nothing") != std::string::npos);
 }
 
+TEST_CASE("describe shows what a cluster file says of fabric, measured tables and slow GPUs") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "lab.json", R"({"name": "lab", "title": "Lab", "gpu": "h100",
+    "nodes": 4, "gpus_per_node": 8, "nic_gbytes_per_s": 50,
+    "fabric": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 3},
+    "measured": [{"collective": "all-reduce", "gpus": 16, "nodes": 2, "source": "our logs",
+                  "points": [[1024, 20], [1048576, 60]]}],
+    "slow_gpus": [{"gpu": 17, "speed": 0.8}]})");
+  const Outcome outcome = run_program({"describe", "lab.json"}, folder.path());
+  CHECK(outcome.exit_code == 0);
+  for (const char* const text : {"fat-tree, 2 nodes per leaf switch, oversubscription 3",
+                                 "all-reduce on 16 GPUs in 2 nodes, 2 sizes from 1024 to 1048576 "
+                                 "bytes (our logs)",
+                                 "17 at 0.8 of full speed", "library workspaces"}) {
+    CAPTURE(text);
+    CHECK(outcome.out.find(text) != std::string::npos);
+  }
+}
+
+TEST_CASE("compare with a slow GPU names it, and what it costs") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> command = {"compare",
+                                            "--schedules",
+                                            "1f1b:recompute=full",
+                                            "--microbatches",
+                                            "4",
+                                            "--iterations",
+                                            "1",
+                                            "--dp",
+                                            "2",
+                                            "--slow",
+                                            "node1=0.5",
+                                            "--slow",
+                                            "3=0.75"};
+  const Outcome table = run_program(command, folder.path());
+  CHECK(table.exit_code == 0);
+  CHECK(table.out.find("Slow GPUs make an iteration of 1f1b:recompute=full ") != std::string::npos);
+  CHECK(table.out.find("GPUs 12 to 15, at 0.5 of full speed") != std::string::npos);
+  std::vector<std::string> as_json = command;
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const auto result = nlohmann::json::parse(run_program(as_json, folder.path()).out);
+  CHECK(result["inputs"]["slow_gpus"] == "node1=0.5,3=0.75");
+  const auto& schedule = result["schedules"][0];
+  CHECK(schedule["slow_ranks"].size() == 3);
+  CHECK(schedule["slow_ranks_cost_ms"] > 0.0);
+  double lag = 0.0;
+  for (const auto& part : schedule["straggler"]["lag_by_cause_ms"]) {
+    lag += part.get<double>();
+  }
+  CHECK(lag == doctest::Approx(schedule["straggler"]["lag_ms"].get<double>()));
+  double peak = 0.0;
+  for (const auto& part : schedule["peak_memory_by_contents_gib"]) {
+    peak += part[0].get<double>();
+  }
+  CHECK(peak == doctest::Approx(schedule["peak_memory_gib"][0].get<double>()));
+}
+
 TEST_CASE("list and describe know everything by name") {
   const TemporaryFolder folder;
   for (const char* kind : {"models", "clusters", "gpus", "schedules", "traces"}) {

@@ -95,6 +95,10 @@ TEST_CASE("a set that is asked for and whose table is nowhere is an error of the
   CHECK(outcome.err.find(
             "llm_foundry_mpt.csv is not among the shipped tables; give --published DIR") !=
         std::string::npos);
+  // The name of a set is known without its table.
+  const Outcome set = validate({"--set", "llm_foundry_mpt h100_80gb bf16"});
+  CHECK(set.exit_code == 2);
+  CHECK(set.err.find("llm_foundry_mpt.csv is not among") != std::string::npos);
 }
 
 TEST_CASE("validate prints the same bytes on any number of threads") {

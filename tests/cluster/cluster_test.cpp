@@ -94,6 +94,57 @@ TEST_CASE("a cluster takes the link of its GPU unless it has its own") {
   CHECK(read(cluster_with({{"nvlink_gbytes_per_s", 150}})).nvlink_gbytes_per_s == 150.0);
 }
 
+TEST_CASE("slow GPUs are read by number and by node, and read back") {
+  const Cluster cluster = read(cluster_with(
+      {{"slow_gpus", {{{"node", 1}, {"speed", 0.9}}, {{"gpu", 2}, {"speed", 0.25}}}}}));
+  REQUIRE(cluster.slow_gpus.size() == 9);
+  CHECK(cluster.speed_of(GpuId{0}) == 1.0);
+  CHECK(cluster.speed_of(GpuId{2}) == 0.25);
+  CHECK(cluster.speed_of(GpuId{8}) == 0.9);
+  CHECK(cluster.speed_of(GpuId{15}) == 0.9);
+  CHECK(read(to_json(cluster)) == cluster);
+}
+
+TEST_CASE("slow GPUs that are not there, named twice, or of no legal speed are errors") {
+  const auto slow = [](json entries) { return refusal({{"slow_gpus", std::move(entries)}}); };
+  const Error missing = slow({{{"gpu", 16}, {"speed", 0.5}}});
+  CHECK(mentions(missing, "/slow_gpus/0/gpu"));
+  CHECK(mentions(missing, "GPU 16 does not exist: the cluster has 16 GPUs"));
+  CHECK(mentions(missing, "nearest legal: 15"));
+  CHECK(mentions(slow({{{"node", 2}, {"speed", 0.5}}}), "nearest legal: 1"));
+  const Error twice = slow({{{"gpu", 9}, {"speed", 0.5}}, {{"node", 1}, {"speed", 0.75}}});
+  CHECK(mentions(twice, "/slow_gpus/1/node"));
+  CHECK(mentions(twice, "GPU 9 is named twice, at speed 0.5 and at 0.75"));
+  CHECK(mentions(slow({{{"gpu", 1}, {"speed", 0}}}), "/slow_gpus/0/speed: 0 is not"));
+  CHECK(mentions(slow({{{"gpu", 1}, {"speed", 1.5}}}), "from 0.001 to 1"));
+  CHECK(mentions(slow({{{"gpu", -1}, {"speed", 0.5}}}), "/slow_gpus/0/gpu"));
+  CHECK(mentions(slow({{{"gpu", 1}}}), "\"speed\" is missing"));
+  CHECK(mentions(slow({{{"speed", 0.5}}}), "either \"gpu\" or \"node\""));
+  CHECK(mentions(slow({{{"gpu", 1}, {"node", 0}, {"speed", 0.5}}}), "either \"gpu\" or \"node\""));
+}
+
+TEST_CASE("errors of a GPU's file and of a measured file carry the place in the cluster's file") {
+  CHECK(mentions(refusal({{"gpu", "nowhere/x100.json"}}), "x.json: /gpu: "));
+  CHECK(mentions(refusal({{"measured", {"nowhere.txt"}}}), "x.json: /measured/0: "));
+  CHECK(mentions(refusal({{"topology", "nowhere.xml"}}), "x.json: /topology: "));
+}
+
+TEST_CASE("a measured table of more GPUs or nodes than the cluster has is an error") {
+  const auto table = [](int gpus, int nodes) {
+    return json{{"measured",
+                 {{{"collective", "all-reduce"},
+                   {"gpus", gpus},
+                   {"nodes", nodes},
+                   {"source", "test"},
+                   {"points", {{1024, 10}}}}}}};
+  };
+  CHECK(read(cluster_with(table(16, 2))).measured.size() == 1);
+  CHECK(mentions(
+      refusal(table(17, 2)),
+      "/measured/0: all-reduce on 17 GPUs in 2 nodes; the cluster has 16 GPUs in 2 nodes"));
+  CHECK(mentions(refusal(table(3, 3)), "the cluster has 16 GPUs in 2 nodes"));
+}
+
 TEST_CASE("an unknown key is an error that names the nearest one") {
   const Error error = refusal({{"gpus_per_nodes", 8}});
   CHECK(error.kind() == ErrorKind::Input);

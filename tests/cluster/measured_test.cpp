@@ -99,7 +99,8 @@ TEST_CASE("a measured table of a cluster goes before the model, for its kind and
 
 TEST_CASE("measured messages take the table of the communicator, latency first") {
   const Cluster cluster = read(cluster_with(
-      {{"measured", json::array({table("send-receive", 16, 2, {{8, 25.0}, {1e8, 2'500.0}}),
+      {{"nodes", 8},
+       {"measured", json::array({table("send-receive", 16, 2, {{8, 25.0}, {1e8, 2'500.0}}),
                                  table("send-receive", 64, 8, {{8, 30.0}, {1e8, 5'000.0}})})}}));
   const auto time = [&](int ranks) {
     return p2p_time(cluster, 1e8, {.same_node = false, .communicator = ranks});

@@ -177,5 +177,87 @@ TEST_CASE("parallel loops nest") {
   CHECK(once);
 }
 
+/// Bodies at work now, and the most that ever were.
+class Counter {
+ public:
+  void enter() {
+    const int now = ++now_;
+    int most = most_;
+    while (now > most && !most_.compare_exchange_weak(most, now)) {
+    }
+  }
+
+  void leave() { --now_; }
+
+  [[nodiscard]] int most() const { return most_; }
+
+ private:
+  std::atomic<int> now_{0};
+  std::atomic<int> most_{0};
+};
+
+TEST_CASE("nested loops together run no more bodies at once than the outermost may") {
+  for (const std::size_t jobs : {std::size_t{1}, std::size_t{3}, std::size_t{8}}) {
+    Counter counter;
+    parallel_for(4, jobs, [&](std::size_t) {
+      parallel_for(20, 0, [&](std::size_t) {
+        counter.enter();
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        counter.leave();
+      });
+    });
+    CAPTURE(jobs);
+    CHECK(counter.most() <= static_cast<int>(jobs));
+  }
+}
+
+TEST_CASE("a loop inside a loop of one body has all threads") {
+  std::atomic<int> arrived{0};
+  std::atomic<bool> met{true};
+  parallel_for(1, 3, [&](std::size_t) {
+    parallel_for(3, 0, [&](std::size_t) {
+      ++arrived;
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (arrived < 3 && std::chrono::steady_clock::now() < give_up) {
+        std::this_thread::yield();
+      }
+      met = met && arrived >= 3;
+    });
+  });
+  CHECK(met);
+}
+
+TEST_CASE("a loop in progress takes over the threads of bodies that have ended") {
+  std::atomic<bool> begun{false};
+  Counter counter;
+  parallel_for(2, 2, [&](std::size_t i) {
+    if (i == 0) {
+      while (!begun) {
+        std::this_thread::yield();
+      }
+      return;
+    }
+    std::atomic<bool> both{false};
+    parallel_for(20'000, 0, [&](std::size_t) {
+      counter.enter();
+      begun = true;
+      if (!both) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      both = both || counter.most() > 1;
+      counter.leave();
+    });
+  });
+  CHECK(counter.most() == 2);
+}
+
+TEST_CASE("a stop that was requested is thrown, one that was not is not") {
+  std::stop_source source;
+  CHECK_NOTHROW(throw_if_stopped(source.get_token()));
+  CHECK_NOTHROW(throw_if_stopped({}));
+  source.request_stop();
+  CHECK_THROWS_AS(throw_if_stopped(source.get_token()), Stopped);
+}
+
 }  // namespace
 }  // namespace dipsim

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/compare.hpp"
 
+#include "experiment/run_plan.hpp"
 #include "report/compare_files.hpp"
+#include "sim/core/files.hpp"
 #include "sim/graph/order_evaluator.hpp"
 #include "sim/graph/schedule.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <stop_token>
 
 namespace dipsim {
@@ -47,7 +55,9 @@ TEST_CASE("a comparison does not depend on the number of threads, nor on the run
 }
 
 TEST_CASE("every schedule of a comparison is legal, and dip fits and wins on dynamic data") {
-  const Comparison comparison = run(small_spec(), 0);
+  ExperimentSpec spec = small_spec();
+  spec.engine.contention = false;  // of which the order evaluator knows nothing
+  const Comparison comparison = run(spec, 0);
   REQUIRE(comparison.schedules.size() == 3);
   for (const ScheduleResult& schedule : comparison.schedules) {
     CAPTURE(schedule.name);
@@ -56,12 +66,47 @@ TEST_CASE("every schedule of a comparison is legal, and dip fits and wins on dyn
     CHECK_NOTHROW(validate(sample.graph, sample.schedule));
     CHECK(OrderEvaluator(sample.graph).evaluate(sample.schedule) == sample.timeline);
     CHECK(schedule.iterations.size() == 6);
+    CHECK(schedule.iterations[comparison.sample_iteration].makespan == sample.timeline.makespan);
     for (const IterationResult& iteration : schedule.iterations) {
       CHECK(iteration.makespan >= iteration.lower_bound);
     }
   }
   CHECK(winner(comparison) == "dip");
   CHECK(std::ranges::all_of(comparison.schedules[2].iterations, &IterationResult::fits));
+}
+
+TEST_CASE("contention costs time, says how much, and a plan run again loses as much") {
+  ExperimentSpec spec = small_spec();
+  spec.schedules = {"interleaved"};
+  spec.iterations = 1;
+  const Setup setup = prepare(spec);
+  const Comparison with = compare(spec, setup, {});
+  ExperimentSpec without_spec = spec;
+  without_spec.engine.contention = false;
+  const Comparison without = compare(without_spec, prepare(without_spec), {});
+  const IterationResult& on = with.schedules[0].iterations[0];
+  const IterationResult& off = without.schedules[0].iterations[0];
+  CHECK(off.lost == LostTime{});
+  CHECK(on.lost.passes > Duration{0});
+  CHECK(on.iteration > off.iteration);
+  CHECK(on.busy == off.busy + on.lost.passes);
+  CHECK(on.lower_bound == off.lower_bound);
+  CHECK(summarize(with, 0).lost == on.lost);
+  const auto said = std::ranges::find(with.inputs, "contention", &Note::name);
+  REQUIRE(said != with.inputs.end());
+  CHECK(said->text == "on");
+
+  const PlanRun& sample = with.schedules[0].sample;
+  const PlanFile plan{.name = "interleaved",
+                      .title = {},
+                      .provenance = {},
+                      .cluster = setup.lowering->cluster(),
+                      .engine = spec.engine,
+                      .graph = sample.graph,
+                      .schedule = sample.schedule};
+  const Comparison again = run_plan(plan, plan.engine);
+  CHECK(again.schedules[0].sample.timeline == sample.timeline);
+  CHECK(again.schedules[0].iterations[0].lost == on.lost);
 }
 
 TEST_CASE("a static schedule uses the fastest mode that fits every iteration") {
@@ -116,6 +161,65 @@ TEST_CASE("a stop before the first iteration leaves an empty comparison") {
   const Comparison comparison =
       compare(spec, setup, {.jobs = 2, .stop = source.get_token(), .progress = {}});
   CHECK(comparison.schedules.empty());
+}
+
+TEST_CASE("a stop inside the first iteration keeps the schedules that have ended it") {
+  ExperimentSpec spec = small_spec();
+  spec.iterations = 1;
+  spec.dp = 3;
+  spec.schedules = {"1f1b:recompute=full", "dip:evaluations=1000000"};
+  const Setup setup = prepare(spec);
+  std::stop_source source;
+  std::atomic<std::size_t> expected{0};
+  const auto start = std::chrono::steady_clock::now();
+  const Comparison comparison = compare(
+      spec, setup,
+      {.jobs = 2, .stop = source.get_token(), .progress = [&](std::size_t, std::size_t total) {
+         expected = total;
+         source.request_stop();  // 1f1b reports its three replicas when it has ended
+       }});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
+  CHECK(expected == 6);  // two schedules of one variant, three replicas
+  REQUIRE(comparison.schedules.size() == 1);
+  CHECK(comparison.schedules[0].name == "1f1b:recompute=full");
+  CHECK(comparison.schedules[0].iterations.size() == 1);
+  CHECK(comparison.warnings.back() ==
+        "left out, as it was interrupted before it had planned iteration 0: "
+        "dip:evaluations=1000000");
+}
+
+TEST_CASE("progress ends at the number of replica plans that was expected") {
+  ExperimentSpec spec = small_spec();
+  spec.iterations = 2;
+  spec.dp = 2;
+  spec.schedules = {"1f1b", "dip:evaluations=10"};
+  const Setup setup = prepare(spec);
+  std::size_t most = 0;
+  std::size_t all = 0;
+  std::mutex mutex;
+  compare(spec, setup, {.progress = [&](std::size_t done, std::size_t total) {
+            const std::lock_guard lock(mutex);
+            most = std::max(most, done);
+            all = total;
+          }});
+  CHECK(most == all);
+  CHECK(all % 4 == 0);  // iterations × replicas × variants
+}
+
+TEST_CASE("offloading that is asked for where the cluster has no link to host memory is refused") {
+  const test::TemporaryFolder folder;
+  Cluster cluster = load_cluster("h800-64");
+  cluster.host_gbytes_per_s = 0.0;
+  ExperimentSpec spec = small_spec();
+  spec.cluster = (folder.path() / "c.json").string();
+  write_file(folder.path() / "c.json", to_json(cluster).dump());
+  spec.iterations = 1;
+  spec.schedules = {"dip:offload=on:evaluations=0"};
+  const Error error = test::error_of([&] { run(spec, 1); });
+  CHECK(error.kind() == ErrorKind::Input);
+  CHECK(error.message().find("no link to host memory") != std::string::npos);
+  spec.schedules = {"dip:evaluations=0"};
+  CHECK_NOTHROW(run(spec, 1));
 }
 
 TEST_CASE("composed iterations hold the same data in other microbatches") {

@@ -17,7 +17,7 @@ TEST_CASE("an experiment file sets what it names and leaves the rest at the defa
   const std::filesystem::path path = folder.path() / "e.json";
   write_file(path, R"({"model": "t2v-s", "iterations": 7, "parallel": {"pp": 2},
     "engine": {"lanes": "rank", "send": "rendezvous", "host_issue_us": 1.5, "jitter": 0.1,
-    "jitter_seed": 9}, "usable_memory_fraction": 0.5, "compose": true})");
+    "jitter_seed": 9, "contention": false}, "usable_memory_fraction": 0.5, "compose": true})");
   const ExperimentSpec spec = read_experiment(path);
   const ExperimentSpec defaults;
   CHECK(spec.model == "t2v-s");
@@ -31,6 +31,8 @@ TEST_CASE("an experiment file sets what it names and leaves the rest at the defa
   CHECK(spec.engine.host_issue == Duration(1500));
   CHECK(spec.engine.jitter == 0.1);
   CHECK(spec.engine.seed == 9);
+  CHECK_FALSE(spec.engine.contention);
+  CHECK(defaults.engine.contention);
   CHECK(spec.usable_memory_fraction == 0.5);
   CHECK(spec.compose);
   CHECK_FALSE(defaults.compose);
@@ -51,7 +53,11 @@ TEST_CASE("lane policies and send modes are known by the names that are printed"
 
 TEST_CASE("every shipped experiment can be read") {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(config_folder() / "experiments")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(config_folder() / "experiments")) {
+    if (entry.is_directory()) {
+      continue;
+    }
     CAPTURE(entry.path().string());
     CHECK_NOTHROW(static_cast<void>(read_experiment(entry.path())));
     ++files;

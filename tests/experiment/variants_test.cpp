@@ -297,7 +297,7 @@ TEST_CASE("the best plan of a batch is that of its best variant") {
   const Chain chain(8, 2, 1000);
   const Batch batch = microbatches(4);
   const PlacedSchedule placed(parse_schedule("megatron", "test"), chain, batch);
-  const PlanRun run = placed.best_plan(batch);
+  const PlanRun run = placed.best_plan(batch, {});
   CHECK(run.graph.placement.chunks.size() == 8);  // v = 4 on 2 ranks
   CHECK(simulate(run.graph, run.schedule, {}).makespan == Duration{51});
 }

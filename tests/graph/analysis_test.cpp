@@ -112,6 +112,30 @@ TEST_CASE("parameters gathered without waiting for a pass are a collective wait"
   CHECK(text(analyze_spans(g.graph, schedule, spans).idle[0]) == "0 0 15 0 0");
 }
 
+TEST_CASE("a gather that waits for a pass of another replica is a collective wait from the start") {
+  for (const int replica : {0, 1}) {
+    CAPTURE(replica);
+    GraphBuilder g(2);
+    g.graph.placement.ranks[1].replica = replica;
+    const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(5, 0));
+    const PairId b = g.add_pair(kRank0, Passes::ForwardOnly, fused(5, 0));
+    const PairId slow = g.add_pair(kRank1, Passes::ForwardOnly, fused(30, 0));
+    const TaskId gather =
+        g.add_task(Op::Gather, Lane::Comm, kRank0, ns(4), g.add_group({kRank0, kRank1}));
+    g.add_edge(g.f(a), gather);
+    g.add_edge(g.f(slow), gather);
+    g.add_edge(gather, g.f(b));
+    const Schedule schedule = g.schedule({{g.f(a), g.f(b)}, {g.f(slow)}});
+    std::vector<Span> spans(g.graph.tasks.size());
+    spans[g.f(a).row()] = {at(0), at(5)};
+    spans[g.f(slow).row()] = {at(0), at(30)};
+    spans[gather.row()] = {at(30), at(34)};
+    spans[g.f(b).row()] = {at(34), at(39)};
+    const IdleByCause idle = analyze_spans(g.graph, schedule, spans).idle[0];
+    CHECK(text(idle) == (replica == 1 ? "0 0 29 0 0" : "25 0 4 0 0"));
+  }
+}
+
 TEST_CASE("a pass that starts later than all its gates allow waits for the host") {
   GraphBuilder g(2);
   const PairId a = g.add_pair(kRank0, Passes::ForwardOnly, fused(10, 0));

@@ -97,6 +97,15 @@ TEST_CASE("a plan file reads back as the plan that was written") {
   CHECK(write_plan(again) == write_plan(plan));
 }
 
+TEST_CASE("a plan with its cluster keeps contention") {
+  PlanFile plan = small_plan();
+  plan.cluster = load_cluster("h100-16");
+  plan.engine.contention = true;
+  const PlanFile again = reread(write_plan(plan));
+  CHECK(again.engine.contention);
+  CHECK(again.cluster == plan.cluster);
+}
+
 TEST_CASE("a damaged plan file is refused with the place of the damage") {
   const std::string good = write_plan(small_plan());
 
@@ -117,6 +126,8 @@ TEST_CASE("a damaged plan file is refused with the place of the damage") {
       {"\"chosen\":[1,", "\"chosen\":[2,", "/chosen/0"},
       {"\"lanes\":\"rank\"", "\"lanes\":\"rink\"", "/engine/lanes"},
       {"\"jitter\":0.25", "\"jitter\":2", "/engine/jitter"},
+      {"\"contention\":false", "\"contention\":0", "/engine/contention"},
+      {"\"contention\":false", "\"contention\":true", "/engine: \"contention\" is true"},
       {"\"speed\":1.0", "\"speed\":0", "/graph/placement/ranks/0/speed"},
       {"\"model_flops\": 1500000000000.0", "\"model_flops\": -1", "/graph/model_flops"},
   };

@@ -130,7 +130,9 @@ TEST_CASE("replicas reduce four bytes per parameter, over NVLink where they shar
 }
 
 TEST_CASE("the optimizer moves 30 bytes per parameter of a rank, shared weights once") {
-  const ModelLowering lowering = lowering_of("vlm-s");
+  LmmModel model = load_model("vlm-s");
+  model.parallel.clip_gradients = false;
+  const ModelLowering lowering(model, load_cluster("h800-64"), model.parallel);
   Chunk first = chunk_on(0, layers(1, 5, 8));
   first.weight_set = 1;
   Chunk copy = first;

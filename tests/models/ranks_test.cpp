@@ -11,7 +11,7 @@ CollectiveGroup group(int tp, int pp, int dp) {
   Cluster cluster;
   cluster.nodes = 8;
   cluster.gpus_per_node = 8;
-  return replica_group(cluster, {.tp = tp, .pp = pp, .dp = dp});
+  return replica_group(cluster, GpuBlock{.tp = tp, .pp = pp, .members = dp});
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("the replicas of a position count with the leaf switches that their no
   cluster.nodes = 8;
   cluster.gpus_per_node = 8;
   const auto leaves = [&](int tp, int pp, int dp) {
-    return replica_group(cluster, {.tp = tp, .pp = pp, .dp = dp}).leaves;
+    return replica_group(cluster, GpuBlock{.tp = tp, .pp = pp, .members = dp}).leaves;
   };
   CHECK(leaves(8, 2, 4) == 1);
   cluster.fabric = Fabric{.kind = FabricKind::FatTree, .nodes_per_leaf = 4};

@@ -78,6 +78,24 @@ TEST_CASE("a layer costs what its stage says, and several add up") {
   CHECK(strategies[0].i_to_w == Bytes{60});
 }
 
+TEST_CASE("a work of several microbatches costs the time and memory of each") {
+  SyntheticSpec spec;
+  spec.ranks = 2;
+  spec.microbatches = 3;
+  const auto lowering = make_synthetic(spec);
+  const LayerRange layer{.module = ModuleId{0}, .first = 0, .count = 1};
+  Work three = whole(0);
+  three.portions.push_back({MicrobatchId{1}, 0, 0});
+  three.portions.push_back({MicrobatchId{2}, 0, 0});
+  const Batch batch = synthetic_batch(spec);
+  const Strategy one = lowering->costs({&layer, 1}, whole(0), batch).front();
+  const Strategy all = lowering->costs({&layer, 1}, three, batch).front();
+  REQUIRE(one.f.count() > 0);
+  CHECK(all.f == 3 * one.f);
+  CHECK(all.b == 3 * one.b);
+  CHECK(all.f_to_i.count == 3 * one.f_to_i.count);
+}
+
 TEST_CASE("every rank has the memory limit of the pipeline") {
   SyntheticSpec spec;
   spec.replicas = 2;

@@ -4,6 +4,7 @@
 #include "schedulers/dip/planner.hpp"
 #include "schedulers/dip/replica_graph.hpp"
 #include "sim/core/error.hpp"
+#include "sim/core/parallel.hpp"
 #include "sim/core/random.hpp"
 #include "sim/graph/bound.hpp"
 #include "sim/graph/order_evaluator.hpp"
@@ -13,8 +14,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <limits>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace dipsim {
@@ -203,6 +208,103 @@ TEST_CASE("dip plan: replicas are planned each as if it were alone") {
 TEST_CASE("dip plan: equal inputs give equal plans") {
   const TaskGraph graph = test::pipeline(multimodal(6, 700));
   CHECK(make_dip({})->order(graph) == make_dip({})->order(graph));
+}
+
+namespace {
+
+/// Replica `number` with the data of `spec`, behind the microbatches of those before.
+PipelineSpec as_replica(PipelineSpec spec, int number) {
+  spec.replica = number;
+  for (test::PipelineWork& work : spec.works) {
+    work.microbatch += 12 * number;
+  }
+  return spec;
+}
+
+TaskGraph replicas_of(const std::vector<PipelineSpec>& specs) {
+  TaskGraph graph;
+  test::PipelineBuilder builder(graph);
+  for (std::size_t r = 0; r < specs.size(); ++r) {
+    builder.add(as_replica(specs[r], static_cast<int>(r)));
+  }
+  return graph;
+}
+
+std::vector<std::size_t> first_equal(const TaskGraph& graph) {
+  return dip::first_equal(dip::replica_graphs(graph));
+}
+
+}  // namespace
+
+TEST_CASE("dip plan: replicas that ask the same are known, whatever little sets others apart") {
+  const PipelineSpec a = multimodal(5, 800);
+  const PipelineSpec b = multimodal(6, 800);
+  using Rows = std::vector<std::size_t>;
+  CHECK(first_equal(replicas_of({a, b, a, a, b})) == Rows{0, 1, 0, 0, 1});
+  PipelineSpec other = a;
+  other.memory_limit += Bytes{1};
+  CHECK(first_equal(replicas_of({a, other})) == Rows{0, 1});
+  other = a;
+  other.latency += Duration{1};
+  CHECK(first_equal(replicas_of({a, other})) == Rows{0, 1});
+  TaskGraph slow = replicas_of({a, a});
+  slow.placement.ranks[5].speed = 0.9;
+  CHECK(first_equal(slow) == Rows{0, 1});
+}
+
+TEST_CASE(
+    "dip plan: several replicas get the plans that each gets alone, on any number of threads") {
+  const PipelineSpec a = multimodal(5, 800);
+  const PipelineSpec b = multimodal(6, 800);
+  const TaskGraph graph = replicas_of({a, b, a});
+  for (const auto make : {make_dip, make_dip_plus}) {
+    DipOptions options = evaluations(40);
+    options.jobs = 1;
+    const Schedule one = make(options)->order(graph);
+    check_plan(graph, one, Bytes{800});
+    for (const std::size_t jobs : {std::size_t{2}, std::size_t{7}}) {
+      options.jobs = jobs;
+      std::atomic<std::size_t> planned{0};
+      options.planned = [&](std::size_t replicas) { planned += replicas; };
+      CHECK(make(options)->order(graph) == one);
+      CHECK(planned == 3);
+    }
+    // Row by row the same: ranks, passes and pairs of replica 2 are those of replica 0, shifted.
+    const TaskGraph alone = test::pipeline(a);
+    const Schedule of_alone = make(options)->order(alone);
+    const auto strategy = [](const TaskGraph& of, const Schedule& schedule, std::size_t pair) {
+      return schedule.chosen[pair].value - of.pairs[pair].first_strategy.value;
+    };
+    const std::size_t shift = graph.pairs.size() - alone.pairs.size();
+    for (std::size_t pair = 0; pair < alone.pairs.size(); ++pair) {
+      CHECK(strategy(alone, of_alone, pair) == strategy(graph, one, pair));
+      CHECK(strategy(alone, of_alone, pair) == strategy(graph, one, shift + pair));
+    }
+    OrderEvaluator evaluator(graph);
+    const Timeline timeline = evaluator.evaluate(one);
+    const Timeline of_a = OrderEvaluator(alone).evaluate(of_alone);
+    for (std::size_t pair = 0; pair < alone.pairs.size(); ++pair) {
+      const Span span = of_a.spans[alone.pairs[pair].b.row()];
+      CHECK(timeline.spans[graph.pairs[pair].b.row()] == span);
+      CHECK(timeline.spans[graph.pairs[shift + pair].b.row()] == span);
+    }
+  }
+}
+
+TEST_CASE("dip plan: a stop ends an endless search soon") {
+  const TaskGraph graph = replicas_of({multimodal(5, 800), multimodal(6, 800)});
+  for (const auto make : {make_dip, make_dip_plus}) {
+    std::stop_source source;
+    DipOptions options = evaluations(100'000'000);
+    options.stop = source.get_token();
+    const auto start = std::chrono::steady_clock::now();
+    const std::jthread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      source.request_stop();
+    });
+    CHECK_THROWS_AS(static_cast<void>(make(options)->order(graph)), Stopped);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  }
 }
 
 TEST_CASE("dip plan: a slow rank costs its own speed") {

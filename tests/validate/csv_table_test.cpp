@@ -84,7 +84,10 @@ TEST_CASE("rows with cells too many, quotes inside cells and text behind quotes 
   require_refused("a,b\n1,\"2\"3\n", "t.csv:2:6", "must end at a comma");
 }
 
-TEST_CASE("empty files, files that are no text and repeated columns are refused") {
+TEST_CASE(
+    "empty files, tables without rows, files that are no text and repeated columns are refused") {
+  require_refused("a,b\n", "t.csv:1", "no row");
+  require_refused("# source\na,b\n\n# end\n", "t.csv:2", "no row");
   require_refused("", "t.csv", "empty");
   require_refused("\n\n", "t.csv", "empty");
   require_refused("# only a comment\n", "t.csv", "empty");

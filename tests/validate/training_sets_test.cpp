@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Step times and memory against published tables: bars that are met must stay met, and nothing that
 // is tested may have entered a fit.
+#include "models/placed_module.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/error.hpp"
 #include "tests/support/environment.hpp"
+#include "validate/moe_models.hpp"
 #include "validate/published_data.hpp"
 #include "validate/registry.hpp"
 #include "validate/sets.hpp"
+#include "validate/training.hpp"
 #include "validate/validation_set.hpp"
 #include "validate/vtrain.hpp"
 
@@ -20,6 +23,8 @@
 namespace {
 
 using namespace dipsim;
+
+constexpr double kAutoModelReached = 20.0;  // percent
 
 /// A table of the reference data, else a shipped one; nothing, and the test reported as skipped,
 /// where it is in neither.
@@ -78,6 +83,107 @@ TEST_CASE("allocator readings of the zero-bubble experiments are met within 8 % 
     CHECK(all.at("zero_bubble_main memory").rows == 48);
     CHECK(all.at("zero_bubble_main memory").mape_percent < 8.0);
   }
+}
+
+// The bar is 15 %: all H100 tables are too fast by a seventh to a quarter, and so is this one. What
+// is tested is that it does not get worse.
+TEST_CASE("step times of NeMo AutoModel are predicted for every row without state-space layers") {
+  if (const auto rows = table("nemo_automodel_h100")) {
+    const std::vector<ValidationSet> sets = nemo_automodel_h100(*rows);
+    const ErrorSummary summary = summarize(sets.front());
+    CHECK(summary.rows == 13);
+    CHECK(sets.front().unusable.size() == 3);
+    CHECK(summary.mape_percent < kAutoModelReached);
+    for (const ValidationRow& row : sets.front().rows) {
+      CAPTURE(row.label);
+      CHECK_FALSE(row.note.empty());
+    }
+  }
+}
+
+TEST_CASE("allocator readings of Megatron-Bridge are met within 8 % and without bias") {
+  if (const auto rows = table("bridge_memory_h100")) {
+    const std::vector<ValidationSet> sets = bridge_memory_h100(*rows);
+    const ErrorSummary summary = summarize(sets.front());
+    CHECK(summary.rows == 17);
+    CHECK(sets.front().unusable.size() == 13);
+    CHECK(summary.mape_percent < 8.0);
+    CHECK(summary.bias_percent < 4.0);
+    CHECK(summary.bias_percent > -4.0);
+  }
+}
+
+TEST_CASE("public models of the tables have their published parameters") {
+  struct Published {
+    std::string model;
+    double total;
+    double active;
+  };
+
+  // Kimi K2 (arXiv 2507.20534) 1.04T and 32.6B, with the embedding; gpt-oss (arXiv 2508.10925)
+  // Table 1; Moonlight (arXiv 2502.16982) 15.29B and 2.24B, without embedding and head.
+  const CsvTable empty("model\nx\n", "models.csv");
+  for (const Published& model : {Published{"Kimi K2", 1.04e12, 32.6e9 - 7168.0 * 163'840},
+                                 Published{"GPT-OSS 120B", 116.83e9, 5.13e9},
+                                 Published{"Moonlight-16B-A3B", 15.29e9 + 2 * 2048.0 * 163'840,
+                                           2.24e9 + 2048.0 * 163'840}}) {
+    CAPTURE(model.model);
+    LmmModel lmm;
+    lmm.modules.push_back({.spec = public_model_spec(model.model, empty[0]),
+                           .inputs = {},
+                           .mask = AttentionMask::Causal,
+                           .head = true});
+    const PlacedModule placed = place_modules(lmm, {}).front();
+    double total = 0.0;
+    for (const double parameters : layer_parameters(placed)) {
+      total += parameters;
+    }
+    CHECK(total == doctest::Approx(model.total).epsilon(0.015));
+    CHECK(active_parameters(placed) == doctest::Approx(model.active).epsilon(0.015));
+  }
+}
+
+TEST_CASE("a pipeline that drains several times takes its passes as often and its epilogue once") {
+  TrainingRun run;
+  const CsvTable empty("model\nx\n", "models.csv");
+  run.spec = public_model_spec("Llama3 8B", empty[0]);
+  run.cluster = load_cluster("h100-8");
+  run.plan.pp = 4;
+  run.plan.dp = 2;
+  run.sequence = 1024;
+  run.sequences_per_microbatch = 1;
+  run.microbatches = 4;
+  const double once = predict(run).step_seconds;
+  run.drains = 2;
+  const double twice = predict(run).step_seconds;
+  run.drains = 3;
+  const double thrice = predict(run).step_seconds;
+  CHECK(twice > once);
+  CHECK(twice < 2.0 * once);
+  CHECK(thrice - twice == doctest::Approx(twice - once));
+}
+
+TEST_CASE("rows of models and modules that nobody knows are refused with their place") {
+  const std::string memory =
+      "model,task,gpus,seq_len,microbatch_seq,global_batch_seq,tp,pp,vp,cp,ep,dp,"
+      "recompute_modules,peak_memory,peak_memory_unit\n";
+  CHECK_THROWS_AS(
+      bridge_memory_h100(
+          CsvTable(memory + "Llama3-70B,SFT,32,4096,1,32,4,4,5,1,1,2,everything,58,GB\n", "m.csv")),
+      Error);
+  CHECK(bridge_memory_h100(
+            CsvTable(memory + "Other,SFT,32,4096,1,32,4,4,5,1,1,2,mlp,58,GB\n", "m.csv"))
+            .front()
+            .unusable.size() == 1);
+  const std::string times =
+      "model,section,gpus,microbatch_seq,local_batch_seq,grad_accum,seq_len,tp,pp,cp,ep,vp,"
+      "kernels,step_time_s\n";
+  CHECK_THROWS_AS(nemo_automodel_h100(
+                      CsvTable(times + "Other,Pre-Training,8,1,1,1,4096,1,1,1,,,TE,1\n", "t.csv")),
+                  Error);
+  CHECK_THROWS_AS(nemo_automodel_h100(CsvTable(
+                      times + "Llama3 70B,Pre-Training,7,1,1,1,8192,1,1,2,,,TE,1\n", "t.csv")),
+                  Error);
 }
 
 TEST_CASE("step times of vTrain are met within its own claims") {
