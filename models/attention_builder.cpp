@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention: the part of PartBuilder that knows its kernels.
+#include "models/element_bytes.hpp"
 #include "models/part_builder.hpp"
 
 #include <algorithm>
@@ -9,15 +10,6 @@
 #include <vector>
 
 namespace dipsim {
-
-namespace {
-
-// Bytes per element.
-constexpr std::int64_t kBf16 = 2;
-constexpr std::int64_t kFp32 = 4;
-constexpr std::int64_t kMask = 1;
-
-}  // namespace
 
 void PartBuilder::context_exchange(std::string_view name, std::int64_t key_tokens,
                                    std::int64_t width) {

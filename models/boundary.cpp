@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/boundary.hpp"
 
+#include "models/element_bytes.hpp"
+
 #include <algorithm>
 
 namespace dipsim {
 
 namespace {
-
-constexpr std::int64_t kBf16 = 2;
 
 std::int64_t inner_elements(const PlacedModule& module, const WorkShape& shape) {
   return (shape.tokens + shape.context_tokens) * module.spec.hidden;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/expert_operators.hpp"
 
+#include "models/element_bytes.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -50,13 +52,13 @@ void add_experts(PartBuilder& b) {
       std::ceil(static_cast<double>(tokens) * spec.chosen * spec.imbalance));
   const double copies = spec.copies > 0.0 ? spec.copies : spec.chosen;
   const auto sent = static_cast<std::int64_t>(std::ceil(static_cast<double>(tokens) * copies));
-  const std::int64_t token_bytes = 2 * hidden;
+  const std::int64_t token_bytes = kBf16 * hidden;
 
   b.norm("ffn norm", b.shape().tokens, hidden);
   b.router("router", tokens, hidden, spec.count);
   const std::int64_t routing = kRouterBytes * tokens * spec.count;
   b.elementwise("routing", routing, routing / 2);
-  b.save("router logits", 4 * tokens * spec.count, false, false);
+  b.save("router logits", kFp32 * tokens * spec.count, false, false);
 
   b.exchange("dispatch", token_bytes * sent);
   b.elementwise("permute", token_bytes * (sent + rows), token_bytes * (sent + rows));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/part_builder.hpp"
 
+#include "models/element_bytes.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -9,21 +11,12 @@ namespace dipsim {
 
 namespace {
 
-// Bytes per element.
-constexpr std::int64_t kBf16 = 2;
-constexpr std::int64_t kFp32 = 4;
-constexpr std::int64_t kMask = 1;
-
 /// What an RMS norm of separate kernels moves, in tensors of bf16: casts to fp32 (1 + 2), squares
 /// (2 + 2), means (2), scales (2 + 2), casts back (2 + 1), and multiplies by its weights (1 + 1).
 constexpr std::int64_t kEagerNormTensors = 18;
 
 /// A weight gradient is added to an fp32 buffer: read and written.
 constexpr int kAccumulatedBytes = 2 * static_cast<int>(kFp32);
-
-}  // namespace
-
-namespace {
 
 /// Selective recomputation runs again what is cheap: the core of written-out attention (arXiv
 /// 2205.05198 §5); where attention is fused, norms and activation functions.

@@ -5,6 +5,7 @@
 #include "sim/core/error.hpp"
 #include "tests/models/fake_costs.hpp"
 #include "tests/models/shipped_models.hpp"
+#include "tests/schedulers/free_transfers.hpp"
 #include "tests/schedulers/static_fixture.hpp"
 
 #include <doctest/doctest.h>
@@ -23,18 +24,7 @@ namespace {
 
 using namespace dipsim;
 using test::FakeModule;
-
-/// Transfers are free.
-class FreeTransfers final : public test::FakeCosts {
- public:
-  using FakeCosts::FakeCosts;
-
-  [[nodiscard]] TransferCost transfer(const Chunk& /*from*/, const Chunk& /*to*/,
-                                      const Work& /*from_work*/, const Work& /*to_work*/,
-                                      const Batch& /*batch*/) const override {
-    return {};
-  }
-};
+using test::FreeTransfers;
 
 FakeModule encoder(int layers, std::int64_t f, std::int64_t b) {
   return {"vit", layers, f, b, 0, true, {}};

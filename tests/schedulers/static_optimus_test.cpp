@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/error.hpp"
 #include "tests/models/fake_costs.hpp"
+#include "tests/schedulers/free_transfers.hpp"
 #include "tests/schedulers/static_fixture.hpp"
 
 #include <doctest/doctest.h>
@@ -16,17 +17,7 @@ namespace {
 
 using namespace dipsim;
 using test::FakeModule;
-
-class FreeTransfers final : public test::FakeCosts {
- public:
-  using FakeCosts::FakeCosts;
-
-  [[nodiscard]] TransferCost transfer(const Chunk& /*from*/, const Chunk& /*to*/,
-                                      const Work& /*from_work*/, const Work& /*to_work*/,
-                                      const Batch& /*batch*/) const override {
-    return {};
-  }
-};
+using test::FreeTransfers;
 
 FakeModule vit(int layers, bool trained = true) {
   return {"vit", layers, 1, trained ? 1 : 0, trained ? 1 : 0, trained, {}};
